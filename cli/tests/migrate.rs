@@ -5,8 +5,12 @@
     reason = "a test says what went wrong by panicking"
 )]
 
+#[path = "migrate/hanging.rs"]
+mod hanging;
 #[path = "migrate/installation.rs"]
 mod installation;
+#[path = "migrate/others.rs"]
+mod others;
 #[path = "migrate/plans.rs"]
 mod plans;
 #[path = "migrate/ways.rs"]

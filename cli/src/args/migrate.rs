@@ -12,7 +12,7 @@ use super::{Output, parse_duration};
 pub enum MigrateCommand {
     /// Say what a takeover would come to: what would run, change, be deleted or wait. Nothing is written; exit code 1 when something stands in the way
     #[command(
-        after_help = "Examples:\n  carto migrate plan\n  carto migrate plan -o json\n\nRun it as an administrator. Templates for ytt are not rendered; their steps are told as not judged."
+        after_help = "Examples:\n  carto migrate plan\n  carto migrate plan -o json\n\nRun it as an administrator. Templates for ytt are not rendered: they are programs, and none is run on your machine. Their steps are told as not judged."
     )]
     Plan(PlanArgs),
     /// Stop the Go controller, wait until its Pods are gone, remove its webhooks, and start carto
@@ -45,6 +45,9 @@ pub struct PlanArgs {
     /// Lines for people, or JSON for programs
     #[arg(long, short, value_enum, default_value_t = Output::Tree)]
     pub output: Output,
+    /// How long to wait for each answer of the API server, such as 30s or 5m
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1m")]
+    pub timeout: Duration,
 }
 
 /// How to go, either way.
@@ -56,7 +59,7 @@ pub struct WayArgs {
     /// File that tells what was changed; the way back goes by it
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
-    /// How long to wait for Pods, such as 90s or 5m
+    /// How long to wait for Pods, such as 90s or 5m, and, but for no more than a minute, for each answer of the API server
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "5m")]
     pub timeout: Duration,
 }
@@ -70,9 +73,9 @@ pub struct ApplyArgs {
     /// Take over although the plan says that something would run, change, be deleted or wait
     #[arg(long)]
     pub accept_changes: bool,
-    /// How many replicas each of carto's controllers gets
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=100))]
-    pub replicas: i32,
+    /// How many replicas each of carto's controllers gets [default: as many as it had, else as many as the chart has written down, else 2]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(1..=100))]
+    pub replicas: Option<i32>,
 }
 
 /// How to go back.

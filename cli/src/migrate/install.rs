@@ -22,9 +22,10 @@ use packages::{managers, packages};
 pub(super) const OLD_NAMESPACE: &str = "cartographer-system";
 const OLD_NAME: &str = "cartographer-controller";
 
-/// Our controllers, as `app.kubernetes.io/name` says.
-const OURS: [&str; 3] = [
+/// Our controllers, as `app.kubernetes.io/name` says, and the webhook where it has a Deployment of its own.
+const OURS: [&str; 4] = [
     "supplychain-controller",
+    "supplychain-controller-webhook",
     "delivery-controller",
     "runnable-controller",
 ];

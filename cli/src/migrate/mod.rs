@@ -14,6 +14,7 @@ mod difference;
 mod findings;
 mod install;
 mod owners;
+mod patience;
 mod plan;
 mod rehearsal;
 mod state;
@@ -21,6 +22,7 @@ mod takeover;
 mod world;
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::bail;
 use jiff::Timestamp;
@@ -31,6 +33,7 @@ use crate::args::{
 use crate::cluster::Cluster;
 use install::{Choice, Installed};
 use owners::Catalogue;
+use patience::Patience;
 use state::Record;
 use takeover::Way;
 use world::World;
@@ -39,21 +42,46 @@ pub use findings::{Change, Findings, StartedRun, Told};
 pub use install::{Controller, Definition, Package, Webhooks};
 pub use plan::{Count, Plan, Unwatched};
 
+/// As long as an API server takes for a request at most.
+const ANSWER: Duration = Duration::from_mins(1);
+
 /// Does what the command line says. Returns whether nothing stands in the way.
 ///
 /// # Errors
 /// The cluster cannot be read, or a step of the way could not be done; the text says what to do.
 pub async fn migrate(connection: &Connection, command: MigrateCommand) -> anyhow::Result<bool> {
-    let cluster = Cluster::connect(connection).await?;
-    match command {
-        MigrateCommand::Plan(args) => show(&cluster, &args).await,
-        MigrateCommand::Apply(args) => apply(&cluster, &args).await,
-        MigrateCommand::Rollback(args) => rollback(&cluster, &args).await,
+    let mut cluster = Cluster::connect(connection).await?;
+    let limit = limit(&command);
+    let (patience, mut over) = Patience::new(limit);
+    cluster.client = patience.client(cluster.config.clone())?;
+    let work = async {
+        match command {
+            MigrateCommand::Plan(args) => show(&cluster, &patience, &args).await,
+            MigrateCommand::Apply(args) => apply(&cluster, &patience, &args).await,
+            MigrateCommand::Rollback(args) => rollback(&cluster, &args).await,
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        Some(asked) = over.recv() => bail!(
+            "the API server at {} has not answered {asked} within {} s\n  next: see that it is well (kubectl get --raw=/readyz), and run this again: what was begun is ended then",
+            cluster.address.trim_end_matches('/'),
+            limit.as_secs()
+        ),
     }
 }
 
-async fn show(cluster: &Cluster, args: &PlanArgs) -> anyhow::Result<bool> {
-    let plan = plan(cluster, &choice(&args.which)).await?;
+/// How long each answer of the API server may take.
+fn limit(command: &MigrateCommand) -> Duration {
+    match command {
+        MigrateCommand::Plan(args) => args.timeout,
+        MigrateCommand::Apply(args) => args.way.timeout.min(ANSWER),
+        MigrateCommand::Rollback(args) => args.way.timeout.min(ANSWER),
+    }
+}
+
+async fn show(cluster: &Cluster, patience: &Patience, args: &PlanArgs) -> anyhow::Result<bool> {
+    let plan = plan(cluster, patience, &choice(&args.which)).await?;
     let text = match args.output {
         Output::Tree => plan.render().join("\n"),
         Output::Json => serde_json::to_string_pretty(&plan)?,
@@ -63,20 +91,20 @@ async fn show(cluster: &Cluster, args: &PlanArgs) -> anyhow::Result<bool> {
 }
 
 /// What a takeover would come to. Nothing is written.
-async fn plan(cluster: &Cluster, choice: &Choice) -> anyhow::Result<Plan> {
-    let mut world = World::new(cluster);
+async fn plan(cluster: &Cluster, patience: &Patience, choice: &Choice) -> anyhow::Result<Plan> {
+    let mut world = World::new(cluster, patience);
     let installed = Installed::read(&cluster.client, choice).await?;
     let catalogue = Catalogue::read(&world).await?;
     let rehearsed = catalogue.rehearse(&mut world, now()).await;
     Ok(Plan::of(&mut world, installed, &catalogue, rehearsed).await)
 }
 
-async fn apply(cluster: &Cluster, args: &ApplyArgs) -> anyhow::Result<bool> {
+async fn apply(cluster: &Cluster, patience: &Patience, args: &ApplyArgs) -> anyhow::Result<bool> {
     let choice = choice(&args.way.which);
     let record = Record::open(&args.way.state, &cluster.client).await?;
     // Half a takeover is worse than a whole one: what was begun is ended.
     if !record.is_begun {
-        let plan = plan(cluster, &choice).await?;
+        let plan = plan(cluster, patience, &choice).await?;
         if !plan.todo.is_empty() {
             bail!(
                 "nothing was changed; to do before:\n  {}\n  next: carto migrate plan",

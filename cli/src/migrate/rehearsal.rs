@@ -70,7 +70,7 @@ impl Rehearsal<'_> {
         loop {
             match machine.next() {
                 Ask::Render(call) => {
-                    let why = "its template is written for ytt, which is not run here";
+                    let why = "its template is a program for ytt, and none is run on your machine";
                     self.findings
                         .unjudged
                         .push(self.told(call.resource.as_str(), why));

@@ -14,6 +14,11 @@ use serde_json::{Value, json};
 use super::install::{Choice, is_of_group, is_old, is_ours};
 use super::state::{Record, Scaled, remember};
 
+/// Where the charts write down how many replicas there are to be.
+const WANTED: &str = "carto.run/wanted-replicas";
+/// More were written by mistake.
+const MOST: i32 = 100;
+
 /// How often it is looked again.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -40,6 +45,14 @@ impl Side {
         }
     }
 
+    /// How many replicas its own manifests have.
+    fn usual(self) -> i32 {
+        match self {
+            Self::Old => 1,
+            Self::Ours => 2,
+        }
+    }
+
     fn other(self) -> Self {
         match self {
             Self::Old => Self::Ours,
@@ -49,13 +62,13 @@ impl Side {
 }
 
 impl Way<'_> {
-    /// From the Go controller to carto; of a controller that never ran, `replicas` are started.
+    /// From the Go controller to carto; `asked` replicas of each controller, or as many as it is to have.
     ///
     /// # Errors
     /// What was in the way; run again, it goes on from there.
-    pub(super) async fn forth(mut self, replicas: i32) -> anyhow::Result<()> {
+    pub(super) async fn forth(mut self, asked: Option<i32>) -> anyhow::Result<()> {
         self.stop(Side::Old).await?;
-        self.start(Side::Ours, replicas).await?;
+        self.start(Side::Ours, asked).await?;
         say(&format!(
             "carto has taken over. The way back: carto migrate rollback --state {}",
             self.record.path().display()
@@ -74,7 +87,7 @@ impl Way<'_> {
             );
         }
         self.stop(Side::Ours).await?;
-        self.start(Side::Old, 1).await?;
+        self.start(Side::Old, None).await?;
         say(
             "the Go controller is back. docs/migrate.md says what it makes of the objects that carto wrote",
         )
@@ -113,7 +126,7 @@ impl Way<'_> {
     }
 
     /// Puts the webhooks of a side back, scales it up, and waits until it is ready.
-    async fn start(&self, side: Side, usual: i32) -> anyhow::Result<()> {
+    async fn start(&self, side: Side, asked: Option<i32>) -> anyhow::Result<()> {
         let state = &self.record.state;
         let (scaled, saved) = match side {
             Side::Old => (&state.old, &state.old_webhooks),
@@ -135,11 +148,10 @@ impl Way<'_> {
             let before = scaled
                 .iter()
                 .find(|it| it.namespace == now.namespace && it.name == now.name);
-            let replicas = before
-                .map(|it| it.replicas)
-                .filter(|replicas| *replicas > 0)
-                .unwrap_or(usual);
             if now.replicas == 0 {
+                let before = before.map(|it| it.replicas).filter(|it| *it > 0);
+                let replicas = asked.or(before).or_else(|| wanted(deployment));
+                let replicas = replicas.unwrap_or(side.usual());
                 self.scale(deployment, replicas, side).await?;
             }
         }
@@ -215,9 +227,33 @@ fn scaled_now(deployment: &Deployment) -> Scaled {
     }
 }
 
+/// How many replicas the chart was told to make, if it has written that down.
+fn wanted(deployment: &Deployment) -> Option<i32> {
+    let written = deployment.annotations().get(WANTED)?;
+    written.parse().ok().filter(|it| (1..=MOST).contains(it))
+}
+
 fn say(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{}", crate::tree::plain(text))?;
     stdout.flush()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_down_counts_if_it_is_a_number_of_replicas() {
+        let wanted_of = |annotations: Value| {
+            let deployment = json!({"metadata": {"annotations": annotations}});
+            wanted(&serde_json::from_value(deployment).unwrap())
+        };
+        assert_eq!(wanted_of(json!({WANTED: "3"})), Some(3));
+        assert_eq!(wanted_of(json!({})), None);
+        for wrong in ["", "0", "-1", "two", "101", "3.5", "99999999999"] {
+            assert_eq!(wanted_of(json!({WANTED: wrong})), None, "{wrong}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ use serde_json::Value;
 use submission::Kind;
 use submission::openapi::KindSchema;
 
+use super::patience::Patience;
 use crate::cluster::Cluster;
 
 /// So many objects are listed at a time.
@@ -68,6 +69,7 @@ type Listed = Arc<Result<Vec<Value>, SubmitFailure>>;
 pub(super) struct World {
     pub(super) client: Client,
     config: Config,
+    patience: Patience,
     resources: HashMap<String, Result<Vec<APIResource>, String>>,
     stamped: HashMap<(Kind, &'static str), Listed>,
     schemas: HashMap<Kind, Option<Arc<KindSchema>>>,
@@ -75,10 +77,11 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(cluster: &Cluster) -> Self {
+    pub(super) fn new(cluster: &Cluster, patience: &Patience) -> Self {
         Self {
             client: cluster.client.clone(),
             config: cluster.config.clone(),
+            patience: patience.clone(),
             resources: HashMap::new(),
             stamped: HashMap::new(),
             schemas: HashMap::new(),
@@ -224,7 +227,10 @@ impl World {
     fn with(&self, auth_info: AuthInfo, of_account: bool) -> Result<Rights, String> {
         let mut config = self.config.clone();
         config.auth_info = auth_info;
-        let client = Client::try_from(config).map_err(|error| in_words(&error))?;
+        let client = self
+            .patience
+            .client(config)
+            .map_err(|error| in_words(&error))?;
         Ok(Rights { client, of_account })
     }
 

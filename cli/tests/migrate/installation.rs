@@ -1,7 +1,7 @@
 //! An installation of the Go controller: owners that it realized, its Deployment and its webhook. carto is installed beside
 //! it, with no replicas. There are no nodes: what a kubelet would report is written by the tests.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -132,10 +132,12 @@ impl Installation {
             .patch_status("chain", &PatchParams::default(), &Patch::Merge(ready))
             .await
             .unwrap();
-        for (namespace, name, replicas) in [
-            ("cartographer-system", "cartographer-controller", 2),
-            ("carto-system", "supplychain-controller", 0),
-            ("carto-system", "runnable-controller", 0),
+        // The chart was told to make three of the one; who made the other by hand wrote nothing down.
+        let written = "{carto.run/wanted-replicas: \"3\"}";
+        for (namespace, name, replicas, annotations) in [
+            ("cartographer-system", "cartographer-controller", 2, "{}"),
+            ("carto-system", "supplychain-controller", 0, written),
+            ("carto-system", "runnable-controller", 0, "{}"),
         ] {
             stage
                 .apply(&format!(
@@ -146,7 +148,7 @@ metadata: {{name: {namespace}}}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {{name: {name}, namespace: {namespace}, labels: {{app.kubernetes.io/name: {name}}}}}
+metadata: {{name: {name}, namespace: {namespace}, labels: {{app.kubernetes.io/name: {name}}}, annotations: {annotations}}}
 spec:
   replicas: {replicas}
   selector: {{matchLabels: {{app: {name}}}}}
@@ -239,12 +241,17 @@ spec: {{serviceAccountName: sa, source: {{git: {{url: https://git.example/app, r
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        Self::command_at(self.stage.plane.kubeconfig_path(), arguments)
+    }
+
+    /// `carto migrate` by way of a kubeconfig.
+    pub(crate) fn command_at(kubeconfig: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_carto"));
         command
             .arg("migrate")
             .args(arguments)
             .arg("--kubeconfig")
-            .arg(self.stage.plane.kubeconfig_path())
+            .arg(kubeconfig)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -202,6 +202,58 @@ async fn what_somebody_else_made_what_is_refused_and_what_is_not_rendered_is_tol
     assert!(unjudged[0]["text"].as_str().unwrap().contains("ytt"));
 }
 
+/// Nothing is told as held, or passed over in silence, that depends on a rendering which is not made here.
+#[tokio::test]
+async fn steps_behind_one_for_ytt_are_not_judged_and_the_plan_says_so_and_why() {
+    let installation = Installation::of(1).await;
+    let ytt = "apiVersion: carto.run/v1alpha1\nkind: ClusterConfigTemplate\nmetadata: {name: ytt}\nspec: {configPath: .data, ytt: \"a: 1\"}\n---\napiVersion: carto.run/v1alpha1\nkind: ClusterConfigTemplate\nmetadata: {name: between}\nspec: {configPath: .data, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: between}, data: $(config)$}}\n";
+    installation.stage.apply(ytt).await;
+    let resources = json!({"spec": {"resources": [
+        {"name": "run", "templateRef": {"kind": "ClusterSourceTemplate", "name": "run"}},
+        {"name": "publish", "templateRef": {"kind": "ClusterTemplate", "name": "sink"},
+         "sources": [{"resource": "run", "name": "code"}], "configs": [{"resource": "next", "name": "next"}]},
+        {"name": "next", "templateRef": {"kind": "ClusterConfigTemplate", "name": "between"},
+         "configs": [{"resource": "made", "name": "made"}]},
+        {"name": "made", "templateRef": {"kind": "ClusterConfigTemplate", "name": "ytt"}}]}});
+    installation
+        .patch("ClusterSupplyChain", "chain", resources)
+        .await;
+    let (is_clear, plan) = installation.plan().await;
+    assert!(!is_clear);
+    let mut told: Vec<(&str, &str)> = plan["unjudged"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["step"].as_str().unwrap(), it["text"].as_str().unwrap()))
+        .collect();
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        [
+            (
+                "made",
+                "its template is a program for ytt, and none is run on your machine"
+            ),
+            (
+                "next",
+                "it takes what step made hands on, which is not judged"
+            ),
+            (
+                "publish",
+                "it takes what step next hands on, which is not judged"
+            ),
+        ]
+    );
+    for none in ["held", "changes", "removals", "runs"] {
+        assert_eq!(plan[none], json!(NONE), "{none}");
+    }
+    let (_, said) = installation.run(&["plan"]).await;
+    assert!(
+        said.contains("Templates for ytt are programs, which the controllers confine and this command does not run"),
+        "{said}"
+    );
+}
+
 #[tokio::test]
 async fn old_definitions_package_managers_and_two_controllers_at_once_are_to_be_dealt_with_before()
 {

@@ -13,9 +13,12 @@ use crate::installation::Installation;
 const OLD: (&str, &str) = ("cartographer-system", "cartographer-controller");
 const ITS_WEBHOOKS: &str = "cartographer-validating-webhook-configuration";
 const OUR_WEBHOOKS: &str = "carto-supplychain-controller";
+/// How many replicas ours get: what the chart has written down, or what it has by default.
+pub(crate) const WANTED: [(&str, i32); 2] =
+    [("supplychain-controller", 3), ("runnable-controller", 2)];
 
 /// A Pod of a Deployment, that is there until it is deleted.
-async fn pod(installation: &Installation, namespace: &str, of: &str) -> Api<Pod> {
+pub(crate) async fn pod(installation: &Installation, namespace: &str, of: &str) -> Api<Pod> {
     let pods: Api<Pod> = Api::namespaced(installation.stage.client.clone(), namespace);
     let pod = json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "last", "labels": {"app": of}},
@@ -47,7 +50,7 @@ async fn until_replicas(installation: &Installation, (namespace, name): (&str, &
     .await;
 }
 
-fn at_once() -> DeleteParams {
+pub(crate) fn at_once() -> DeleteParams {
     DeleteParams::default().grace_period(0)
 }
 
@@ -88,8 +91,10 @@ async fn there_and_back_one_controller_is_gone_before_the_other_starts() {
 
     let running = installation.start(&apply);
     pods.delete("last", &at_once()).await.unwrap();
-    for name in ["supplychain-controller", "runnable-controller"] {
-        installation.becomes_ready("carto-system", name, 1).await;
+    for (name, replicas) in WANTED {
+        installation
+            .becomes_ready("carto-system", name, replicas)
+            .await;
     }
     let output = running.wait_with_output().await.unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
@@ -127,8 +132,10 @@ async fn there_and_back_one_controller_is_gone_before_the_other_starts() {
     }
     // And there again.
     let running = installation.start(&apply);
-    for name in ["supplychain-controller", "runnable-controller"] {
-        installation.becomes_ready("carto-system", name, 1).await;
+    for (name, replicas) in WANTED {
+        installation
+            .becomes_ready("carto-system", name, replicas)
+            .await;
     }
     assert!(running.wait_with_output().await.unwrap().status.success());
     until_replicas(&installation, OLD, 0).await;
@@ -162,9 +169,9 @@ async fn a_takeover_with_changes_is_refused_until_they_are_accepted() {
     assert!(!file.exists());
     assert_eq!(installation.replicas(OLD.0, OLD.1).await, 2);
     let running =
-        installation.start(&[&apply[..], &["--accept-changes", "--replicas", "3"]].concat());
+        installation.start(&[&apply[..], &["--accept-changes", "--replicas", "5"]].concat());
     for name in ["supplychain-controller", "runnable-controller"] {
-        installation.becomes_ready("carto-system", name, 3).await;
+        installation.becomes_ready("carto-system", name, 5).await;
     }
     assert!(running.wait_with_output().await.unwrap().status.success());
 }

@@ -241,6 +241,14 @@ impl Blueprint {
         self.steps.iter().any(|step| step.name == name)
     }
 
+    /// The resources (steps) from which one takes outputs, or that must be good before it, each as often as it is named; none
+    /// where there is no step of this name.
+    pub fn providers(&self, name: &str) -> impl Iterator<Item = &str> {
+        let step = self.steps.iter().find(|step| step.name == name);
+        let inputs = step.into_iter().flat_map(|step| &step.inputs);
+        inputs.map(|input| input.resource.as_str())
+    }
+
     /// What is wrong with the graph and the selector.
     pub fn warnings(&self) -> &[GraphWarning] {
         &self.warnings

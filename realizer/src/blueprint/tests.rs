@@ -59,6 +59,24 @@ fn template_refs_are_named_once_with_options_and_without_pass_through() {
 }
 
 #[test]
+fn the_providers_of_a_step_are_all_that_it_names_and_nobody_has_them_who_is_not_there() {
+    let blueprint = compile(
+        "resources:
+        - {name: a, templateRef: {kind: ClusterSourceTemplate, name: t}}
+        - name: b
+          templateRef: {kind: ClusterTemplate, name: t}
+          sources: [{name: code, resource: a}]
+          configs: [{name: config, resource: ghost}]
+          dependsOn: [{resource: c}]
+        - {name: c, templateRef: {kind: ClusterConfigTemplate, name: t}}",
+    );
+    let providers = |name: &str| blueprint.providers(name).collect::<Vec<_>>().join(" ");
+    assert_eq!(providers("b"), "a ghost c");
+    assert_eq!(providers("a"), "");
+    assert_eq!(providers("x"), "");
+}
+
+#[test]
 fn inputs_stand_in_the_order_of_the_status() {
     let blueprint = compile(
         "resources:

@@ -1,13 +1,14 @@
 //! The rehearsal of one owner.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_types::{ConditionType, Reason};
 use jiff::Timestamp;
 use realizer::runnable::{Run, Runnable, SelectError, Selected};
 use realizer::{
-    Conclusion, DEFAULT_SERVICE_ACCOUNT, Family, ObjectChoice, Owner, Realization, RemovalReason,
-    Selection, StatusKey, select_blueprint,
+    Blueprint, Conclusion, DEFAULT_SERVICE_ACCOUNT, Family, ObjectChoice, Owner, Realization,
+    RemovalReason, Selection, StatusKey, select_blueprint,
 };
 use serde_json::Value;
 use submission::{Kind, OwnerFacts, StepObjects};
@@ -76,7 +77,7 @@ impl One<'_> {
         let known = rehearsal.known_objects(owner.previous_refs()).await;
         let (kinds, mut findings) = (rehearsal.kinds, rehearsal.findings);
         let conclusion = realization.conclude(&known);
-        conclude(&conclusion, facts, &mut findings);
+        conclude(&conclusion, blueprint, facts, &mut findings);
         self.take(facts, kinds, findings);
     }
 
@@ -160,7 +161,12 @@ impl One<'_> {
 }
 
 /// What would be deleted, and what would wait.
-fn conclude(conclusion: &Conclusion<'_>, facts: OwnerFacts<'_>, findings: &mut Findings) {
+fn conclude(
+    conclusion: &Conclusion<'_>,
+    blueprint: &Blueprint,
+    facts: OwnerFacts<'_>,
+    findings: &mut Findings,
+) {
     for removal in conclusion.removals() {
         let why = match removal.reason {
             RemovalReason::Orphan => "no step stands for it any more",
@@ -175,7 +181,15 @@ fn conclude(conclusion: &Conclusion<'_>, facts: OwnerFacts<'_>, findings: &mut F
         let told = Told::new(facts, removal.resource.as_str(), text);
         findings.removals.push(told);
     }
-    for step in &conclusion.explanation().steps {
+    let steps = &conclusion.explanation().steps;
+    let unknown = behind_unjudged(blueprint, findings);
+    for step in steps {
+        if let Some(source) = unknown.get(step.entry.name.as_str()) {
+            let why = format!("it takes what step {source} hands on, which is not judged");
+            let told = Told::new(facts, &step.entry.name, why);
+            findings.unjudged.push(told);
+            continue;
+        }
         let submitted = step.condition(ConditionType::ResourceSubmitted);
         let Some(held) = submitted.filter(|it| it.reason == Reason::InputsNotReady.as_str()) else {
             continue;
@@ -190,6 +204,25 @@ fn conclude(conclusion: &Conclusion<'_>, facts: OwnerFacts<'_>, findings: &mut F
             findings.held.push(told);
         }
     }
+}
+
+/// The steps that take, by whatever way, what a step hands on that was not judged, and from which step each takes it.
+fn behind_unjudged<'b>(
+    blueprint: &'b Blueprint,
+    findings: &Findings,
+) -> BTreeMap<&'b str, &'b str> {
+    let unjudged = findings.unjudged.iter();
+    let unjudged: BTreeSet<&str> = unjudged.filter_map(|it| it.step.as_deref()).collect();
+    let mut behind = BTreeMap::new();
+    // Providers come before who takes from them.
+    for name in blueprint.submission_order() {
+        let mut providers = blueprint.providers(name.as_str());
+        let source = providers.find(|it| unjudged.contains(it) || behind.contains_key(it));
+        if let Some(source) = source.filter(|_| !unjudged.contains(name.as_str())) {
+            behind.insert(name.as_str(), source);
+        }
+    }
+    behind
 }
 
 /// The object that a Runnable selects.

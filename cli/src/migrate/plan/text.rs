@@ -54,7 +54,7 @@ impl Plan {
         );
         Self::section(
             &mut lines,
-            "Not judged",
+            "Not judged: what becomes of these is known only when carto works on them. Templates for ytt are programs, which the controllers confine and this command does not run",
             &lines_of(&findings.unjudged, told),
         );
         Self::section(
