@@ -46,6 +46,11 @@ test-node: control-plane node images-dev ## Run the tests in which Pods run, on 
 test-takeover: control-plane ## Take over 300 owners of the Go controller, where `make test` takes 24
 	CARTO_TAKEOVER_OWNERS=300 $(WITH_ASSETS) cargo test --workspace --test apiserver -- takeover::
 
+# A build of each minor takes as long as the first `make control-plane`.
+.PHONY: test-versions
+test-versions: control-plane ## Run API server tests on the oldest and the newest minor of Kubernetes (MINORS="1.33", TESTS="charts::" or all)
+	TESTS="$(TESTS)" hack/test-versions.sh $(MINORS)
+
 .PHONY: images-dev
 images-dev: # Images of the controllers, compiled as the tests are
 	@hack/images/build.sh --profile dev

@@ -6,6 +6,9 @@
 #   build.sh NAME...  build these only, such as helm
 #   build.sh --path   print the folder of binaries, build nothing
 #   build.sh --clean  remove every cached control plane
+#   build.sh --kubernetes MINOR [--path]
+#                     the API server and controller manager of another minor version (minors/), such as 1.33, in a folder of
+#                     their own: for `make test-versions`
 #
 # CARTO_CACHE          where the cache lies (default: $XDG_CACHE_HOME/carto, else ~/.cache/carto)
 # GOARCH               another architecture, as in `GOARCH=arm64 build.sh ytt`: images have ytt for each
@@ -22,14 +25,16 @@ readonly GO_MINOR_WANTED=26
 readonly CERT_MANAGER=github.com/cert-manager/cert-manager@v1.21.2
 readonly CERT_MANAGER_SUM=h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=
 
+# Where the pins are: of all parts, or of another minor of Kubernetes.
+pins=pins modules=modules
 cache=${CARTO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/carto}/control-plane
 
 assets_folder() {
   local hash
   hash=$({
     echo "${BUILD_FLAGS[*]} $LINK_FLAGS $CGO_ENABLED $(uname -sm)${GOARCH:+ for $GOARCH}"
-    grep -v '^#' pins
-    cat modules/*/go.mod modules/*/go.sum
+    grep -v '^#' "$pins"
+    cat "$modules"/*/go.mod "$modules"/*/go.sum
   } | sha256sum | cut -c 1-16)
   echo "$cache/$hash"
 }
@@ -78,7 +83,7 @@ compile() { # name module package x-flags, into $assets
   say "$name: building"
   SECONDS=0
   # The lock (descriptor 9) stays with this script: a compiler left behind must not hold it.
-  (cd "modules/$module" && exec go build "${BUILD_FLAGS[@]}" -ldflags "$link" -o "$assets/.$name.partial" "$package") \
+  (cd "$modules/$module" && exec go build "${BUILD_FLAGS[@]}" -ldflags "$link" -o "$assets/.$name.partial" "$package") \
     >"$assets/.$name.log" 2>&1 9>&- &
   if ! await "$name" $!; then
     tail -n 40 "$assets/.$name.log" >&2
@@ -111,7 +116,7 @@ build_binaries() { # name... ; all without names
       require_tools
       compile "$name" "$module" "$package" "$x_flags" </dev/null
     fi
-  done < <(grep -v '^#' pins)
+  done < <(grep -v '^#' "$pins")
 }
 
 copy_flux_crds() {
@@ -181,10 +186,28 @@ build() { # name... ; all without names
   say "ready in $assets"
 }
 
+# What is given by KUBEBUILDER_ASSETS is of the minor that is pinned, so it is none of these.
+build_minor() { # --path?
+  [[ ${1:-} != --path ]] || { echo "$assets"; return; }
+  [[ $# == 0 ]] || die "unknown argument '$1'; known: --kubernetes MINOR [--path]"
+  mkdir -p "$assets"
+  KUBEBUILDER_ASSETS='' build_binaries
+  say "ready in $assets"
+}
+
+if [[ ${1:-} == --kubernetes ]]; then
+  modules=minors/${2:-}
+  pins=$modules/pins
+  [[ -n ${2:-} && -f $pins ]] || die "no minor of Kubernetes is called '${2:-}'; there are: $(cd minors && echo *)"
+  shift 2
+  assets=$(assets_folder)
+  build_minor "$@"
+  exit
+fi
 assets=$(assets_folder)
 case ${1:-} in
   --path) echo "$assets" ;;
   --clean) rm -rf "$cache" ;;
-  -*) die "unknown argument '$1'; known: --path, --clean" ;;
+  -*) die "unknown argument '$1'; known: --path, --clean, --kubernetes" ;;
   *) build "$@" ;;
 esac

@@ -11,6 +11,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 export GOTOOLCHAIN=local GOFLAGS=-mod=mod CGO_ENABLED=0
 
+# Where the wrappers are written.
+modules=modules
+
 module_dir() { # module version -> folder in the module cache
   (cd "$(mktemp -d)" && go mod download -json "$1@$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
 }
@@ -20,40 +23,64 @@ wrap() {
   local folder=$1 module=$2 version=$3 source
   shift 3
   source=$(module_dir "$module" "$version")
-  mkdir -p "modules/$folder"
+  mkdir -p "$modules/$folder"
   {
     printf '// Written by repin.sh; do not edit.\nmodule carto.run/hack/control-plane/%s\n\ngo 1.26.0\n\n' "$folder"
     printf 'tool %s\n' "$@"
     printf '\nrequire %s %s\n\n' "$module" "$version"
     sed -n '/^require (/,/^)/p' "$source/go.mod"
-  } >"modules/$folder/go.mod"
-  cp "$source/go.sum" "modules/$folder/go.sum"
-  chmod u+w "modules/$folder/go.sum"
+  } >"$modules/$folder/go.mod"
+  cp "$source/go.sum" "$modules/$folder/go.sum"
+  chmod u+w "$modules/$folder/go.sum"
 }
 
 # The folder of the module is in the cache read-only; `go mod edit` works on ours.
 replace() { # folder old new...
   local folder=$1
   shift
-  (cd "modules/$folder" && go mod edit "${@/#/-replace=}")
+  (cd "$modules/$folder" && go mod edit "${@/#/-replace=}")
 }
 
 # Adds what the seeds miss (test dependencies of the part are not needed and stay out).
 complete() { # folder package...
   local folder=$1
   shift
-  (cd "modules/$folder" && go list -deps "$@" >/dev/null)
+  (cd "$modules/$folder" && go list -deps "$@" >/dev/null)
 }
 
 kubernetes() {
-  local version=v1.36.3 staging=v0.36.3 name
-  wrap kubernetes k8s.io/kubernetes "$version" \
-    k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kubectl k8s.io/kubernetes/cmd/kube-controller-manager
+  wrap_kubernetes v1.36.3 k8s.io/kubernetes/cmd/{kube-apiserver,kubectl,kube-controller-manager}
+}
+
+wrap_kubernetes() { # version package...
+  local version=$1 staging=v0.${1#v1.} name
+  shift
+  wrap kubernetes k8s.io/kubernetes "$version" "$@"
   # The staging modules are required as v0.0.0 and live beside Kubernetes; outside its repository they are published as v0.x.
-  sed -n 's/^\t\(k8s\.io\/[a-z0-9-]*\) v0\.0\.0\( .*\)\?$/\1/p' modules/kubernetes/go.mod | sort -u | while read -r name; do
+  sed -n 's/^\t\(k8s\.io\/[a-z0-9-]*\) v0\.0\.0\( .*\)\?$/\1/p' "$modules/kubernetes/go.mod" | sort -u | while read -r name; do
     replace kubernetes "$name=$name@$staging"
   done
-  complete kubernetes k8s.io/kubernetes/cmd/{kube-apiserver,kubectl,kube-controller-manager}
+  complete kubernetes "$@"
+}
+
+# The oldest and the newest minor that are supported, for `make test-versions`.
+minors() {
+  rm -rf minors
+  minor v1.33.13
+  minor v1.37.2
+}
+
+minor() { # version
+  local short=${1#v} say=version.gitVersion=$1 name
+  short=${short%.*}
+  local modules=minors/$short
+  wrap_kubernetes "$1" k8s.io/kubernetes/cmd/{kube-apiserver,kube-controller-manager}
+  {
+    echo '# Written by repin.sh; do not edit. As in ../../pins.'
+    for name in kube-apiserver kube-controller-manager; do
+      echo "$name kubernetes k8s.io/kubernetes/cmd/$name k8s.io/component-base/$say,k8s.io/client-go/pkg/$say"
+    done
+  } >"$modules/pins"
 }
 
 etcd() {
@@ -98,7 +125,7 @@ helm() {
   complete helm helm.sh/helm/v4/cmd/helm
 }
 
-for part in "${@:-etcd kubernetes ytt crane helm docker_registry source_controller kustomize_controller}"; do
+for part in "${@:-etcd kubernetes ytt crane helm docker_registry source_controller kustomize_controller minors}"; do
   for name in $part; do
     echo "control-plane: pinning $name"
     "$name"

@@ -49,6 +49,7 @@ pub struct Assets {
 }
 
 /// Finds the folders of binaries: `KUBEBUILDER_ASSETS`, then `CARTO_ASSETS`, else the cache that `make control-plane` fills.
+/// `CARTO_KUBERNETES` says which minor version of Kubernetes is meant, if it is another than the pinned one, such as 1.33.
 ///
 /// # Errors
 ///
@@ -61,7 +62,9 @@ pub fn assets() -> Result<Assets, AssetsError> {
         .as_deref()
         .filter(|given| Some(*given) != ours.as_deref())
     {
-        CHECKED.get_or_init(|| is_ours(given)).clone()?;
+        let meant = folder_named_by("CARTO_KUBERNETES");
+        let meant = meant.map(|minor| format!("v{}", minor.display()));
+        CHECKED.get_or_init(|| is_ours(given, meant)).clone()?;
     }
     let mut folders: Vec<PathBuf> = given.into_iter().chain(ours).collect();
     if folders.is_empty() {
@@ -129,8 +132,8 @@ fn folder_named_by(variable: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// Whether the API server in a folder, if there is one, has the minor version that is pinned.
-fn is_ours(folder: &Path) -> Result<(), AssetsError> {
+/// Whether the API server in a folder, if there is one, has the minor version that is meant, else that is pinned.
+fn is_ours(folder: &Path, meant: Option<String>) -> Result<(), AssetsError> {
     let server = folder.join("kube-apiserver");
     if !server.is_file() {
         return Ok(());
@@ -140,7 +143,8 @@ fn is_ours(folder: &Path) -> Result<(), AssetsError> {
         Ok(said) => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
         Err(error) => error.to_string(),
     };
-    let wanted = minor(PINS.split("version.gitVersion=").nth(1).unwrap_or_default());
+    let pinned = || minor(PINS.split("version.gitVersion=").nth(1).unwrap_or_default());
+    let wanted = meant.or_else(pinned);
     if wanted.is_some() && found.split(' ').any(|word| minor(word) == wanted) {
         return Ok(());
     }
@@ -225,11 +229,15 @@ mod tests {
         let pinned = PINS.split("version.gitVersion=").nth(1).and_then(minor);
         let pinned = pinned.unwrap();
         let same = saying(&format!("Kubernetes {pinned}.99"));
-        assert!(is_ours(same.path()).is_ok());
-        assert!(is_ours(tempfile::tempdir().unwrap().path()).is_ok());
+        assert!(is_ours(same.path(), None).is_ok());
+        assert!(is_ours(tempfile::tempdir().unwrap().path(), None).is_ok());
+        let meant = || Some("v1.2".to_owned());
+        assert!(is_ours(saying("Kubernetes v1.2.3").path(), meant()).is_ok());
+        let error = is_ours(same.path(), meant()).unwrap_err().to_string();
+        assert!(error.contains("tests are for Kubernetes v1.2:"), "{error}");
         for other in ["Kubernetes v1.2.3", "no version"] {
             let folder = saying(other);
-            let error = is_ours(folder.path()).unwrap_err().to_string();
+            let error = is_ours(folder.path(), None).unwrap_err().to_string();
             let expected = format!(
                 "KUBEBUILDER_ASSETS has {other} in {}, and tests are for Kubernetes {pinned}: unset it",
                 folder.path().display()
