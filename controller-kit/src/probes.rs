@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
-use crate::serving::{self, Limits};
+use crate::serving::{self, Ending, Limits};
 use crate::shutdown::Tasks;
 use crate::telemetry::LogControl;
 
@@ -113,14 +113,17 @@ const LIMITS: Limits = Limits {
     // Longer than metrics are usually read apart.
     idle: Duration::from_mins(2),
     request: Duration::from_secs(10),
-    // They are answered in no time, so nothing is lost.
-    drain: Duration::ZERO,
+    // They are answered in no time, so nothing is lost; and who is not answered knows that this process is not ready.
+    ending: Ending {
+        withdrawal: Duration::ZERO,
+        lingering: Duration::ZERO,
+        drain: Duration::ZERO,
+    },
 };
 
 async fn answer(listener: TcpListener, router: Router, shutdown: CancellationToken) {
     let open = |stream| std::future::ready(std::io::Result::Ok(stream));
-    let stop = shutdown.cancelled();
-    serving::serve::<TcpStream, _>(listener, LIMITS, open, router, stop).await;
+    serving::serve::<TcpStream, _>(listener, LIMITS, open, router, shutdown).await;
 }
 
 fn health_router(readiness: Arc<Readiness>, log: LogControl) -> Router {

@@ -71,6 +71,8 @@ pub struct Process {
     /// The name of this replica, which no other has.
     pub identity: String,
     own_namespace: Option<String>,
+    /// How long it waits at least for its tasks when it ends.
+    pub(crate) patience: Duration,
 }
 
 impl Process {
@@ -84,6 +86,7 @@ impl Process {
             concurrency: 1,
             identity: program.name.to_owned(),
             own_namespace: None,
+            patience: AFTER_WORK,
         }
     }
 
@@ -249,6 +252,7 @@ async fn connect(program: &Program, args: &ProcessArgs) -> anyhow::Result<(Proce
             .clone()
             .unwrap_or_else(kubeconfig::host_name),
         own_namespace: args.serve.own_namespace.clone(),
+        patience: args.shutdown_deadline().max(AFTER_WORK),
         ..Process::new(*program, cluster, metrics, Tasks::new())
     };
     Ok((process, server))

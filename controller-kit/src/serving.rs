@@ -2,6 +2,9 @@
 //!
 //! So connections are few, and none is kept for a client that does nothing with it: the handshake, the head of a request and
 //! the whole of an answer have their time, and where all places are taken, who has been idle for longest goes.
+//!
+//! A client may be sending its next request on an idle connection at the moment in which that is closed, and cannot know
+//! whether it was read. So at the end clients are asked to leave, each by its next answer, long before they are made to.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,7 +15,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use axum::http::StatusCode;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
 use hyper::body::Incoming;
@@ -40,7 +44,18 @@ pub(crate) struct Limits {
     pub(crate) idle: Duration,
     /// From the head of a request to its answer.
     pub(crate) request: Duration,
-    /// For what is under way at the end.
+    /// How it ends.
+    pub(crate) ending: Ending,
+}
+
+/// How long the parts of the end take, one after the other. In all of them a connection ends with its next answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending {
+    /// Who comes is served: not everybody knows yet that nobody should come.
+    pub(crate) withdrawal: Duration,
+    /// Nobody new is served, and who is idle may still ask, once. It is over when no connection is left.
+    pub(crate) lingering: Duration,
+    /// For what is under way then.
     pub(crate) drain: Duration,
 }
 
@@ -50,32 +65,40 @@ const LOOK: Duration = Duration::from_millis(100);
 /// the next request. A thousand PodIntents created fifty at a time were refused so, each fiftieth by a connection reset.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Serves until `stop`. `open` makes of a TCP connection what is spoken over.
+/// Serves until `stop` is cancelled, and as long after it as the limits say. `open` makes of a TCP connection what is spoken
+/// over.
 pub(crate) async fn serve<S, O>(
     listener: TcpListener,
     limits: Limits,
     open: impl Fn(TcpStream) -> O,
     router: Router,
-    stop: impl Future<Output = ()>,
+    stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     O: Future<Output = io::Result<S>> + Send + 'static,
 {
     let places = Arc::new(Places::new(limits.connections));
-    let closing = CancellationToken::new();
+    let end = End {
+        asked_to_leave: stop.clone(),
+        closing: CancellationToken::new(),
+    };
     let mut connections = JoinSet::new();
-    tokio::pin!(stop);
+    let withdrawn = async {
+        stop.cancelled().await;
+        tokio::time::sleep(limits.ending.withdrawal).await;
+    };
+    tokio::pin!(withdrawn);
     loop {
         while connections.try_join_next().is_some() {}
         let next = async { (accept(&listener).await, places.take().await) };
         let ((stream, peer), place) = tokio::select! {
             biased;
-            () = &mut stop => break,
+            () = &mut withdrawn => break,
             next = next => next,
         };
         let seat = place.seat.clone();
         let routes = (router.clone(), peer);
-        let talk = converse(open(stream), limits, place, routes, closing.clone());
+        let talk = converse(open(stream), limits, place, routes, end.clone());
         connections.spawn(async move {
             tokio::select! {
                 () = talk => {}
@@ -84,11 +107,28 @@ pub(crate) async fn serve<S, O>(
         });
     }
     drop(listener);
-    closing.cancel();
-    let all_ended = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(limits.drain, all_ended).await.is_err() {
+    if all_ended(&mut connections, limits.ending.lingering).await {
+        return;
+    }
+    end.closing.cancel();
+    if !all_ended(&mut connections, limits.ending.drain).await {
         debug!(connections = connections.len(), "connections broken off");
     }
+}
+
+/// The two signs by which it ends.
+#[derive(Clone)]
+struct End {
+    /// Each answer from now on is the last one of its connection.
+    asked_to_leave: CancellationToken,
+    /// Who is idle is closed.
+    closing: CancellationToken,
+}
+
+/// Whether all have ended in this time; it is not longer waited than for the last one.
+async fn all_ended(connections: &mut JoinSet<()>, within: Duration) -> bool {
+    let ended = async { while connections.join_next().await.is_some() {} };
+    tokio::time::timeout(within, ended).await.is_ok()
 }
 
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
@@ -104,19 +144,19 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// One connection. At the end the request under way is answered, and no further one.
+/// One connection. From the end on the request under way is answered, or the next one, and no further one.
 async fn converse<S>(
     open: impl Future<Output = io::Result<S>> + Send,
     limits: Limits,
     place: Place,
     (router, peer): (Router, SocketAddr),
-    closing: CancellationToken,
+    end: End,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let opened = tokio::time::timeout(limits.opening, open);
     let stream = tokio::select! {
-        () = closing.cancelled() => return,
+        () = end.closing.cancelled() => return,
         opened = opened => match opened {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return debug!(error = %error, "connection not opened"),
@@ -127,7 +167,8 @@ async fn converse<S>(
     let seat = &place.seat;
     let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
-        respond(request, router.clone(), seat.clone(), limits.request)
+        let answer = respond(request, router.clone(), seat.clone(), limits.request);
+        parting(answer, end.asked_to_leave.clone())
     });
     let mut http = http1::Builder::new();
     let connection = http
@@ -144,7 +185,7 @@ async fn converse<S>(
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,
         () = silent => return debug!("no request in time"),
-        () = closing.cancelled() => {
+        () = end.closing.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -160,12 +201,25 @@ async fn respond(
     router: TowerToHyperService<Router>,
     seat: Arc<Seat>,
     patience: Duration,
-) -> Result<Response, Infallible> {
+) -> Response {
     let _busy = Busy::on(seat);
     match tokio::time::timeout(patience, router.call(request)).await {
-        Ok(answer) => answer,
-        Err(_) => Ok((StatusCode::REQUEST_TIMEOUT, "took too long\n").into_response()),
+        Ok(Ok(answer)) => answer,
+        Err(_) => (StatusCode::REQUEST_TIMEOUT, "took too long\n").into_response(),
     }
+}
+
+/// The same answer, which ends the connection once clients are asked to leave.
+async fn parting(
+    answer: impl Future<Output = Response>,
+    asked_to_leave: CancellationToken,
+) -> Result<Response, Infallible> {
+    let mut answer = answer.await;
+    if asked_to_leave.is_cancelled() {
+        let close = HeaderValue::from_static("close");
+        answer.headers_mut().insert(CONNECTION, close);
+    }
+    Ok(answer)
 }
 
 /// The places that there are for connections.
@@ -282,7 +336,11 @@ mod tests {
         opening: Duration::from_mins(10),
         idle: Duration::from_mins(10),
         request: Duration::from_mins(10),
-        drain: Duration::from_millis(1),
+        ending: Ending {
+            withdrawal: Duration::ZERO,
+            lingering: Duration::ZERO,
+            drain: Duration::from_millis(1),
+        },
     };
     const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     /// Longer than any machine needs, and shorter than the limits that are not asked about.
@@ -300,9 +358,9 @@ mod tests {
             .route("/", get(async || "here"))
             .route("/never", get(async || std::future::pending::<&str>().await));
         let tasks = Tasks::new();
-        let stopped = tasks.token().clone().cancelled_owned();
+        let stop = tasks.token().clone();
         let open = |stream| std::future::ready(io::Result::Ok(stream));
-        let serving = serve::<TcpStream, _>(listener, limits, open, router, stopped);
+        let serving = serve::<TcpStream, _>(listener, limits, open, router, stop);
         tasks.spawn("serving", serving);
         Scene { address, tasks }
     }
@@ -403,5 +461,67 @@ mod tests {
         scene.tasks.join(PATIENCE).await.unwrap();
         assert_eq!(answer(&mut idle).await, "");
         assert_eq!(answer(&mut hanging).await, "");
+    }
+
+    /// Of whatever else, nothing ends it.
+    fn ending(withdrawal: Duration, lingering: Duration) -> Limits {
+        Limits {
+            ending: Ending {
+                withdrawal,
+                lingering,
+                drain: FEW.idle,
+            },
+            ..FEW
+        }
+    }
+
+    /// That is when it lingers.
+    async fn nobody_new_is_served(scene: &Scene) {
+        while TcpStream::connect(scene.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn who_was_idle_at_the_end_is_answered_once_more_and_then_nothing_is_waited_for() {
+        let scene = scene(ending(Duration::ZERO, FEW.idle)).await;
+        let mut idle = scene.connect().await;
+        let before = scene.ask(&mut idle).await;
+        assert!(!before.contains("connection: close"), "{before}");
+        scene.tasks.token().cancel();
+        nobody_new_is_served(&scene).await;
+        let last = scene.ask(&mut idle).await;
+        assert!(last.contains("200 OK") && last.contains("connection: close"));
+        assert_eq!(answer(&mut idle).await, "");
+        // Long before the time to linger is over.
+        scene.tasks.join(PATIENCE).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_comes_before_everybody_knows_of_the_end_is_answered_once() {
+        let scene = scene(ending(FEW.idle, FEW.idle)).await;
+        scene.tasks.token().cancel();
+        let mut client = scene.connect().await;
+        let only = scene.ask(&mut client).await;
+        assert!(only.contains("200 OK") && only.contains("connection: close"));
+        assert_eq!(answer(&mut client).await, "");
+    }
+
+    /// Time that is paused goes on only while nothing is to do: who looks again and again would stay for ever.
+    #[tokio::test]
+    async fn who_stays_idle_is_waited_for_asleep_and_no_longer_than_it_is_lingered() {
+        let (withdrawal, lingering) = (Duration::from_secs(5), Duration::from_secs(10));
+        let scene = scene(ending(withdrawal, lingering)).await;
+        let mut idle = scene.connect().await;
+        assert!(scene.ask(&mut idle).await.contains("200 OK"));
+        tokio::time::pause();
+        let stopped = Instant::now();
+        scene.tasks.token().cancel();
+        scene.tasks.join(PATIENCE).await.unwrap();
+        let took = stopped.elapsed();
+        let longest = withdrawal + lingering + Duration::from_secs(1);
+        assert!(took >= withdrawal + lingering && took < longest, "{took:?}");
+        tokio::time::resume();
+        assert_eq!(answer(&mut idle).await, "");
     }
 }

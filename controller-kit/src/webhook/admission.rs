@@ -1,13 +1,16 @@
 //! The admission webhooks of a process: who answers, with which certificate, and which configurations trust it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::server::{longest_lingering, serve_lingering};
 use super::{
-    Configuration, Routes, SelfManaged, ServingCertificate, follow_directory, serve, service_names,
+    Configuration, Routes, SelfManaged, ServingCertificate, follow_directory, service_names,
 };
 use crate::args::WebhookArgs;
+use crate::kubeconfig;
 use crate::probes::Readiness;
 use crate::process::Process;
 
@@ -79,7 +82,9 @@ impl Admission {
         readiness.require("webhook certificate", move || loaded.is_loaded());
         metrics.webhook_serves(self.routes.iter().map(|(route, _)| route.kind));
         let port = self.args.port;
-        serve(port, self.routes, certificate, metrics.clone(), tasks)
+        let lingering = lingering(process).await;
+        let metrics = metrics.clone();
+        serve_lingering(port, self.routes, certificate, metrics, tasks, lingering)
             .await
             .with_context(|| format!("port {port} (--port)"))?;
         Ok(())
@@ -102,5 +107,14 @@ impl Admission {
             configurations,
             clock: process.cluster.clock(),
         })
+    }
+}
+
+/// The API server keeps connections to a webhook in a cluster; elsewhere nobody is to wait for that.
+async fn lingering(process: &Process) -> Duration {
+    if kubeconfig::in_cluster().await {
+        longest_lingering(process.patience)
+    } else {
+        Duration::ZERO
     }
 }

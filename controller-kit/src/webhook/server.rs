@@ -26,7 +26,7 @@ use super::judges::Judges;
 use super::{Admit, Review, Route, Routes};
 use crate::metrics::{Metrics, WebhookOutcome};
 use crate::scheduler::panic_text;
-use crate::serving::{self, Limits};
+use crate::serving::{self, Ending, Limits};
 use crate::shutdown::Tasks;
 
 /// An object and its predecessor of 3 MiB each (what etcd takes at most), and what is around them.
@@ -39,7 +39,12 @@ const SMALL_BODY: usize = 128 * 1024;
 /// The API server sends a body at once.
 const BODY_PATIENCE: Duration = Duration::from_secs(5);
 /// A pod that ends is asked until all nodes know of it.
-pub(super) const WITHDRAWAL: Duration = Duration::from_secs(5);
+const WITHDRAWAL: Duration = Duration::from_secs(5);
+/// How much longer a connection stays that the API server has kept. One that it uses ends with the answer; one that it has not
+/// used for so long is hardly used in the very moment in which it is closed. It would close it itself only after 90 s.
+const LINGERING: Duration = Duration::from_secs(10);
+/// For reviews that are under way then.
+const DRAIN: Duration = Duration::from_secs(2);
 /// The API server needs one for each review under way, and has two for each object of a kind with both sorts of webhooks;
 /// the rest is who should not be here. A connection takes some 30 KiB.
 const LIMITS: Limits = Limits {
@@ -48,9 +53,18 @@ const LIMITS: Limits = Limits {
     // Longer than the API server keeps a connection idle, so that it is the one who closes.
     idle: Duration::from_mins(2),
     request: Duration::from_secs(10),
-    // With the withdrawal, less than what the process waits for its tasks.
-    drain: Duration::from_secs(2),
+    ending: Ending {
+        withdrawal: WITHDRAWAL,
+        lingering: Duration::ZERO,
+        drain: DRAIN,
+    },
 };
+
+/// How long a webhook may linger whose process waits so long for its tasks.
+pub(super) fn longest_lingering(patience: Duration) -> Duration {
+    const SPARE: Duration = Duration::from_secs(1);
+    LINGERING.min(patience.saturating_sub(WITHDRAWAL + DRAIN + SPARE))
+}
 
 /// Serves the webhook on all interfaces until the tasks are cancelled, and for a moment after; returns its address.
 ///
@@ -63,6 +77,24 @@ pub async fn serve(
     metrics: Arc<Metrics>,
     tasks: &Tasks,
 ) -> io::Result<SocketAddr> {
+    let lingering = Duration::ZERO;
+    serve_lingering(port, routes, certificate, metrics, tasks, lingering).await
+}
+
+/// The same; connections that are idle at the end stay for a while.
+pub(super) async fn serve_lingering(
+    port: u16,
+    routes: Routes,
+    certificate: Arc<ServingCertificate>,
+    metrics: Arc<Metrics>,
+    tasks: &Tasks,
+    lingering: Duration,
+) -> io::Result<SocketAddr> {
+    let ending = Ending {
+        lingering,
+        ..LIMITS.ending
+    };
+    let limits = Limits { ending, ..LIMITS };
     let listener = match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
         Ok(listener) => listener,
         Err(_) => TcpListener::bind(("0.0.0.0", port)).await?,
@@ -74,13 +106,8 @@ pub async fn serve(
         async move { acceptor.accept(stream).await }
     };
     let router = router(routes, &metrics);
-    let shutdown = tasks.token().clone();
-    let withdrawn = async move {
-        shutdown.cancelled().await;
-        tokio::time::sleep(WITHDRAWAL).await;
-    };
-    let serving =
-        serving::serve::<TlsStream<TcpStream>, _>(listener, LIMITS, open, router, withdrawn);
+    let stop = tasks.token().clone();
+    let serving = serving::serve::<TlsStream<TcpStream>, _>(listener, limits, open, router, stop);
     tasks.spawn("webhook", serving);
     Ok(address)
 }
@@ -240,5 +267,11 @@ mod tests {
         };
         assert!(read_of(SMALL_BODY).await);
         assert!(!read_of(SMALL_BODY + 1).await);
+    }
+
+    #[test]
+    fn the_end_is_within_what_the_process_waits() {
+        let of = |seconds| longest_lingering(Duration::from_secs(seconds)).as_secs();
+        assert_eq!([8, 12, 20, 300].map(of), [0, 4, 10, 10]);
     }
 }

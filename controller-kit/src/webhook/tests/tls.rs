@@ -359,9 +359,14 @@ async fn shutdown_closes_idle_connections_and_ends() {
 #[tokio::test]
 async fn who_comes_at_the_end_is_still_answered() {
     let (scene, authority) = served().await;
+    let mut kept = Client::connect(&scene, &authority.trusted()).await.unwrap();
+    kept.review("CREATE", &json!({})).await;
     scene.tasks.token().cancel();
     let mut client = Client::connect(&scene, &authority.trusted()).await.unwrap();
-    assert_eq!(client.review("CREATE", &json!({})).await["allowed"], true);
+    for client in [&mut kept, &mut client] {
+        assert_eq!(client.review("CREATE", &json!({})).await["allowed"], true);
+        assert!(client.receive().await.is_err(), "it is to leave");
+    }
     scene.tasks.join(Duration::from_mins(1)).await.unwrap();
 }
 
