@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use tokio::time::Instant;
 
@@ -33,6 +33,12 @@ impl SharedSecret {
             api: Api::namespaced(client.clone(), namespace),
             name: name.to_owned(),
         }
+    }
+
+    /// What there is now, with no other right than that to watch it.
+    pub(crate) async fn read(&self) -> Result<Option<Secret>, kube::Error> {
+        let named = ListParams::default().fields(&format!("metadata.name={}", self.name));
+        Ok(self.api.list(&named).await?.items.pop())
     }
 
     /// Has it looked after, for ever.

@@ -1,5 +1,8 @@
 //! Keeps the caBundle of a ValidatingWebhookConfiguration, or of a MutatingWebhookConfiguration, equal to what our
-//! certificates are signed by.
+//! certificates are signed by, which is what the Secret says that the replicas share.
+//!
+//! After that Secret was lost, one of them makes another authority, and the others hear of it a moment later. In that moment
+//! they see an authority in the configuration that is not theirs, and must not put their own back.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,9 +19,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
+use super::pki::Authority;
 use crate::cluster::chain;
+use crate::shared_secret::SharedSecret;
 
 /// The wait after each write: if somebody undoes it, this is how fast we answer.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -50,7 +55,8 @@ impl Trust {
     }
 }
 
-/// Patches the configuration when it, or what is trusted, changes; while it does not exist, waits for it.
+/// Patches the configuration when it, or what is trusted, changes and stands in the Secret; while it does not exist, waits
+/// for it.
 ///
 /// What is there is known from the watch and from replies to the patches alone: to read it is a right that is not asked for.
 pub(super) async fn keep_ca_bundle<K: WebhookConfiguration>(
@@ -58,6 +64,7 @@ pub(super) async fn keep_ca_bundle<K: WebhookConfiguration>(
     name: String,
     mut trusted: watch::Receiver<String>,
     trust: Trust,
+    secret: SharedSecret,
 ) {
     let configurations: Api<K> = Api::all(client);
     let stream = watcher::watch_object(configurations.clone(), &name).default_backoff();
@@ -93,10 +100,19 @@ pub(super) async fn keep_ca_bundle<K: WebhookConfiguration>(
                 pace.is_changed();
             }
             Some(patch) = pace.when_due(patch) => {
-                match write(&configurations, &name, patch).await {
-                    Ok(configuration) => {
+                let written = match is_in(&secret, &bundle).await {
+                    Ok(true) => write(&configurations, &name, patch).await.map(Some),
+                    Ok(false) => Ok(None),
+                    Err(error) => Err(error),
+                };
+                match written {
+                    Ok(Some(configuration)) => {
                         latest = Some(configuration);
                         pace.written();
+                    }
+                    Ok(None) => {
+                        debug!(configuration = %name, "caBundle not written: the Secret has another authority");
+                        pace.failed();
                     }
                     Err(error) => {
                         warn!(configuration = %name, error = %chain(&error), "caBundle not written");
@@ -148,6 +164,13 @@ impl Pace {
         }
         patch
     }
+}
+
+/// Whether this is what is trusted by those who know the Secret as it is now.
+async fn is_in(secret: &SharedSecret, bundle: &str) -> Result<bool, kube::Error> {
+    let data = secret.read().await?.and_then(|secret| secret.data);
+    let found = data.as_ref().and_then(Authority::from_data);
+    Ok(found.is_some_and(|authority| authority.trusted() == bundle))
 }
 
 async fn write<K: WebhookConfiguration>(

@@ -45,18 +45,24 @@ pub enum Configuration {
 }
 
 impl Configuration {
-    fn keep(self, client: &kube::Client, trusted: watch::Receiver<String>, tasks: &Tasks) -> Trust {
+    fn keep(
+        self,
+        client: &kube::Client,
+        trusted: watch::Receiver<String>,
+        secret: SharedSecret,
+        tasks: &Tasks,
+    ) -> Trust {
         let (client, trust) = (client.clone(), Trust::default());
         let told = trust.clone();
         match self {
             Self::Validating(name) => {
-                let keeping =
-                    keep_ca_bundle::<ValidatingWebhookConfiguration>(client, name, trusted, told);
+                type Kept = ValidatingWebhookConfiguration;
+                let keeping = keep_ca_bundle::<Kept>(client, name, trusted, told, secret);
                 tasks.spawn_until_stopped("ca-bundle", keeping);
             }
             Self::Mutating(name) => {
-                let keeping =
-                    keep_ca_bundle::<MutatingWebhookConfiguration>(client, name, trusted, told);
+                type Kept = MutatingWebhookConfiguration;
+                let keeping = keep_ca_bundle::<Kept>(client, name, trusted, told, secret);
                 tasks.spawn_until_stopped("ca-bundle", keeping);
             }
         }
@@ -91,11 +97,11 @@ impl SelfManaged {
         tasks: &Tasks,
     ) -> impl Fn() -> bool + Send + Sync + use<> {
         let (publish, trusted) = watch::channel(String::new());
+        let secret = SharedSecret::new(client, &self.namespace, &self.secret);
         let configurations = self.configurations.iter().cloned();
         let trusts: Vec<Trust> = configurations
-            .map(|configuration| configuration.keep(client, trusted.clone(), tasks))
+            .map(|configuration| configuration.keep(client, trusted.clone(), secret.clone(), tasks))
             .collect();
-        let secret = SharedSecret::new(client, &self.namespace, &self.secret);
         let keeper = CertificateKeeper {
             secret: secret.clone(),
             settings: self,

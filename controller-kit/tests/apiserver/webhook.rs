@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use controller_kit::metrics::Metrics;
 use controller_kit::owner::ROUTES;
@@ -9,12 +9,16 @@ use controller_kit::webhook::{
     Answer, Configuration, Operation, SelfManaged, ServingCertificate, Validate, Validating,
     routes, serve,
 };
+use futures::StreamExt as _;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::watcher;
 use serde_json::{Value, json};
 use test_support::{ControlPlane, eventually};
+use tokio::task::JoinSet;
 
 use crate::stage::{PATIENCE, clock, crds};
 
@@ -181,7 +185,10 @@ async fn without_cert_manager_the_api_server_asks_us_and_users_read_our_text() {
     .await;
     until_denied(&plane).await;
 
-    // A lost Secret is made anew, by one of the two, and both serve what it holds.
+    // A lost Secret is made anew, by one of the two, and both serve what it holds. Neither puts the old authority back.
+    let (told, following) = bundles(configurations.clone(), "carto");
+    let told = || told.lock().unwrap().len();
+    eventually("the bundle is known", PATIENCE, async || told() == 1).await;
     let secrets: Api<Secret> = Api::namespaced(plane.client().unwrap(), &namespace);
     let before = secrets.get("webhook").await.unwrap();
     secrets
@@ -200,11 +207,40 @@ async fn without_cert_manager_the_api_server_asks_us_and_users_read_our_text() {
             .unwrap();
         until_denied(&plane).await;
     }
+    eventually("the other bundle is known", PATIENCE, async || told() > 1).await;
+    drop(following);
+    assert_eq!(told(), 2, "one of before has come back");
 
     for replica in [first, second] {
         replica.tasks.token().cancel();
         replica.tasks.join(PATIENCE).await.unwrap();
     }
+}
+
+/// Each bundle that the first webhook of a configuration has from now on, until the task is dropped.
+fn bundles(
+    configurations: Api<ValidatingWebhookConfiguration>,
+    name: &str,
+) -> (Arc<Mutex<Vec<ByteString>>>, JoinSet<()>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (known, name) = (told.clone(), name.to_owned());
+    let following = async move {
+        let mut stream = std::pin::pin!(watcher::watch_object(configurations, &name));
+        while let Some(event) = stream.next().await {
+            let webhooks = event.unwrap().and_then(|found| found.webhooks);
+            let mut webhooks = webhooks.unwrap_or_default().into_iter();
+            let bundle = webhooks.next().and_then(|it| it.client_config.ca_bundle);
+            let mut known = known.lock().unwrap();
+            if let Some(bundle) = bundle
+                && known.last() != Some(&bundle)
+            {
+                known.push(bundle);
+            }
+        }
+    };
+    let mut task = JoinSet::new();
+    task.spawn(following);
+    (told, task)
 }
 
 /// What deploy/install.yaml grants, to whom, and the configuration that it installs. Deployments and Services make no sense
