@@ -2,17 +2,16 @@
 //! Afterwards each commit has arrived, no log has an error, and no controller needs more and more memory.
 
 mod slope;
+mod told;
 mod watched;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::{ListParams, LogParams, Patch, PatchParams};
-use serde_json::{Value, json};
-use test_support::{CONTROLLERS_NAMESPACE, as_yaml, eventually, objects_in, sum_of};
+use anyhow::ensure;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use test_support::{as_yaml, eventually, objects_in};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::example::NAMESPACE;
@@ -20,12 +19,12 @@ use crate::manifests::documents;
 use crate::path_stack::PathStack;
 
 pub use slope::{Slope, slope};
+use told::{complaints, sample, tokens};
 use watched::Arrivals;
 
 const SOURCE: &str = "examples/web-app/platform/source-template.yaml";
 /// What is allowed, in MiB per hour.
 const MOST: f64 = 1.0;
-const MIB: f64 = 1024.0 * 1024.0;
 /// Memory is looked at so often.
 const LOOK: Duration = Duration::from_secs(5);
 /// How long the last commits may take.
@@ -53,6 +52,11 @@ pub struct Report {
     pub errors: Vec<String>,
     /// How often containers of controllers were started again.
     pub restarts: i32,
+    /// Requests for tokens of service accounts that were granted: an account has one for each 20 minutes and replica that
+    /// works, and more where they were renewed.
+    pub tokens_issued: f64,
+    /// And those that were not.
+    pub tokens_refused: f64,
     /// Memory of each controller's Pod, in MiB, and how it grows, in MiB per hour.
     pub memory: BTreeMap<String, Slope>,
 }
@@ -68,6 +72,12 @@ impl Report {
         ensure!(self.lost.is_empty(), "lost: {:#?}", self.lost);
         ensure!(self.errors.is_empty(), "logged: {:#?}", self.errors);
         ensure!(self.restarts == 0, "{} restarts", self.restarts);
+        let (issued, refused) = (self.tokens_issued, self.tokens_refused);
+        ensure!(
+            issued > 0.0,
+            "no token was asked for, and objects were stamped"
+        );
+        ensure!(refused <= 0.0, "{refused} requests for tokens were refused");
         ensure!(!self.memory.is_empty(), "no memory was seen");
         for (pod, slope) in &self.memory {
             let least = slope.per_hour - 2.0 * slope.deviation;
@@ -112,11 +122,14 @@ impl Soak {
         })
         .await;
         let (errors, restarts) = complaints(stack).await?;
+        let (tokens_issued, tokens_refused) = tokens(stack).await?;
         Ok(Report {
             commits: made.len(),
             lost: arrivals.missing(&made),
             errors,
             restarts,
+            tokens_issued,
+            tokens_refused,
             memory: samples
                 .into_iter()
                 .filter_map(|(pod, samples)| Some((pod, slope(&samples)?)))
@@ -174,63 +187,6 @@ impl Soak {
 
 fn name(number: usize) -> String {
     format!("soaked-{number}")
-}
-
-fn pods(stack: &PathStack) -> anyhow::Result<Api<Pod>> {
-    Ok(Api::namespaced(
-        stack.control_plane.client()?,
-        CONTROLLERS_NAMESPACE,
-    ))
-}
-
-fn ours() -> ListParams {
-    ListParams::default().labels("app.kubernetes.io/part-of=carto")
-}
-
-/// Adds the memory that each controller's process takes now, by what it says itself: seconds since the begin, and MiB.
-async fn sample(
-    stack: &PathStack,
-    begun: Instant,
-    samples: &mut BTreeMap<String, Vec<(f64, f64)>>,
-) -> anyhow::Result<()> {
-    let client = stack.control_plane.client()?;
-    for pod in pods(stack)?.list(&ours()).await? {
-        let name = pod.metadata.name.context("a Pod without a name")?;
-        let path =
-            format!("/api/v1/namespaces/{CONTROLLERS_NAMESPACE}/pods/{name}:9998/proxy/metrics");
-        let text = client.request_text(http::Request::get(path).body(Vec::new())?);
-        let bytes = sum_of(&text.await?, "process_resident_memory_bytes", &[]);
-        let mib = bytes.with_context(|| format!("{name} does not say what it takes"))? / MIB;
-        let seen = samples.entry(name).or_default();
-        seen.push((begun.elapsed().as_secs_f64(), mib));
-    }
-    Ok(())
-}
-
-/// What controllers logged as errors, and how often they were started again.
-async fn complaints(stack: &PathStack) -> anyhow::Result<(Vec<String>, i32)> {
-    let pods = pods(stack)?;
-    let (mut errors, mut restarts) = (Vec::new(), 0);
-    for pod in pods.list(&ours()).await? {
-        let name = pod.metadata.name.context("a Pod without a name")?;
-        let log = pods.logs(&name, &LogParams::default()).await?;
-        let told = log.lines().filter(|line| is_error(line));
-        errors.extend(told.map(|line| format!("{name}: {line}")));
-        let containers = pod.status.and_then(|it| it.container_statuses);
-        restarts += containers
-            .iter()
-            .flatten()
-            .map(|it| it.restart_count)
-            .sum::<i32>();
-    }
-    Ok((errors, restarts))
-}
-
-/// A line that is no JSON is a panic's.
-fn is_error(line: &str) -> bool {
-    let line: Value = serde_json::from_str(line).unwrap_or_default();
-    let level = line["level"].as_str();
-    level.is_none_or(|level| level.eq_ignore_ascii_case("error"))
 }
 
 const CHAIN: &str = r"
@@ -293,22 +249,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_and_panics_are_errors_and_other_levels_are_not() {
-        assert!(is_error(r#"{"level":"ERROR","message":"refused"}"#));
-        assert!(is_error("thread 'main' panicked at src/main.rs"));
-        assert!(!is_error(r#"{"level":"WARN","message":"late"}"#));
-        assert!(!is_error(
-            r#"{"level":"INFO","message":"an error in a text"}"#
-        ));
-    }
-
-    #[test]
     fn growth_that_is_certain_is_refused_and_noise_is_not() {
         let report = |per_hour, deviation| Report {
             commits: 1,
             lost: Vec::new(),
             errors: Vec::new(),
             restarts: 0,
+            tokens_issued: 1.0,
+            tokens_refused: 0.0,
             memory: BTreeMap::from([(
                 "a".to_owned(),
                 Slope {

@@ -41,12 +41,14 @@ async fn main() -> anyhow::Result<()> {
     let report = soak.run(&stack).await?;
     writeln!(
         out,
-        "{} commits in {} min, {} lost, {} errors logged, {} restarts",
+        "{} commits in {} min, {} lost, {} errors logged, {} restarts, {} tokens issued, {} refused",
         report.commits,
         args.minutes,
         report.lost.len(),
         report.errors.len(),
-        report.restarts
+        report.restarts,
+        report.tokens_issued,
+        report.tokens_refused
     )?;
     for (pod, slope) in &report.memory {
         writeln!(
