@@ -78,14 +78,12 @@ where
             Ok(Response::from_parts(head, Body::from(body)))
         };
         async move {
-            match tokio::time::timeout(limit, whole).await {
-                Ok(answered) => answered,
-                Err(_) => {
-                    // One that was told before is enough.
-                    let _ = over.try_send(asked);
-                    pending().await
-                }
+            if let Ok(answered) = tokio::time::timeout(limit, whole).await {
+                return answered;
             }
+            // One that was told before is enough.
+            let _ = over.try_send(asked);
+            pending().await
         }
         .boxed()
     }

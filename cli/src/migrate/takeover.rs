@@ -151,7 +151,7 @@ impl Way<'_> {
             if now.replicas == 0 {
                 let before = before.map(|it| it.replicas).filter(|it| *it > 0);
                 let replicas = asked.or(before).or_else(|| wanted(deployment));
-                let replicas = replicas.unwrap_or(side.usual());
+                let replicas = replicas.unwrap_or_else(|| side.usual());
                 self.scale(deployment, replicas, side).await?;
             }
         }

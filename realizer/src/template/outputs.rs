@@ -146,7 +146,9 @@ impl Output {
                     ..deployment.clone()
                 });
             }
-            paths => OutputValues::at(paths, object, inputs)?,
+            paths @ (OutputPaths::Source { .. }
+            | OutputPaths::Image(_)
+            | OutputPaths::Config(_)) => OutputValues::at(paths, object, inputs)?,
         };
         let mut output = Self::of(values, Taint::NONE);
         let named = output.named().into_iter().map(|(_, value)| value);

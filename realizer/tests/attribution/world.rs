@@ -155,9 +155,7 @@ impl World {
         before: Option<Text>,
         text: Text,
     ) -> Option<Text> {
-        let Some(before) = before.filter(|before| *before != text) else {
-            return None;
-        };
+        let before = before.filter(|before| *before != text)?;
         let replaced = &mut self.replaced[maker as usize];
         replaced.insert(before);
         let was_replaced = replaced.remove(&text);
