@@ -93,7 +93,7 @@ async fn what_the_store_does_not_take_is_told_and_not_tried_for_ever() {
         let has_template = || {
             let patch: Value = serde_json::from_slice(body).unwrap_or_default();
             let mut operations = patch.as_array().into_iter().flatten();
-            operations.any(|it| it["path"] == "/status" && it["value"].get("template").is_some())
+            operations.any(|it| it["path"] == "/status" && !it["value"]["template"].is_null())
         };
         (parts.uri.path().ends_with("/status") && has_template()).then_some(TOO_LARGE)
     });
