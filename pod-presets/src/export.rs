@@ -4,9 +4,9 @@
 //! and means something else, and what follows from that. What presets do with one another, and what
 //! is told of it, cannot; each export says what is lost.
 //!
-//! All is one JSON patch of one mutation: it is carried out as a whole or not at all. Lists are
-//! patched whole. `envFrom` is an atomic list, so an apply configuration would replace it, and the
-//! order of variables, which `$(NAME)` depends on, is no business of an apply configuration.
+//! All is one JSON patch of one mutation: it is carried out as a whole or not at all. `envFrom` is an
+//! atomic list, so an apply configuration would replace it, and the order of variables, which
+//! `$(NAME)` depends on, is no business of an apply configuration.
 
 mod cel;
 mod lists;

@@ -158,23 +158,18 @@ impl<'p> List<'p> {
         }
     }
 
-    /// What the list is afterwards.
-    fn after(&self) -> String {
-        let (own, wishes) = (self.own(), format!("variables.{}", self.variable()));
-        let (rival, conflict) = (self.is_rival(), self.conflicts_with());
-        let mine = match self.preset.conflict_policy() {
-            ConflictPolicy::Override => {
-                let replaces = format!("{wishes}.filter(w, {rival} && {conflict})");
-                format!("{own}.map(e, size({replaces}) > 0 ? {replaces}[0].value : e)")
-            }
-            _ => own,
-        };
-        let missing = format!("!{} && !{conflict}", self.has_wish());
+    /// The wishes that are to be added to the list.
+    fn missing(&self) -> String {
         let mountable = match self.part {
             Part::VolumeMount => format!(" && {}", self.is_of_preset()),
             _ => String::new(),
         };
-        format!("({mine} + {wishes}.filter(w, {missing}{mountable}).map(w, w.value))")
+        format!(
+            "variables.{}.filter(w, !{} && !{}{mountable})",
+            self.variable(),
+            self.has_wish(),
+            self.conflicts_with()
+        )
     }
 
     /// A mount whose volume stayed somebody else's would show what the preset does not know.
@@ -189,24 +184,50 @@ impl<'p> List<'p> {
         )
     }
 
-    /// Lists of patches.
+    /// Lists of patches, one after the other. What is in a list already is never written anew: from Kubernetes 1.37 on an API
+    /// server hands out Go structs, and cannot make a value of a patch of them.
     pub(super) fn patches(&self) -> Vec<String> {
-        let (own, after) = (self.own(), self.after());
         if self.part == Part::Volume {
             return vec![format!(
-                "[{after}].filter(n, size(variables.all) > 0 && n != {own}).map(n, JSONPatch{{op: \"add\", path: \"/spec/volumes\", value: n}})"
+                "(size(variables.all) > 0 ? {} : [])",
+                self.of_list("\"/spec/volumes\"")
             )];
         }
         let field = list_of(self.part);
         let of = |containers: &str, names: &str, list: &str| {
-            format!(
-                "variables.{containers}.filter(c, {after} != {own}).map(c, JSONPatch{{op: \"add\", path: \"/spec/{list}/\" + string(variables.{names}.indexOf(c.name)) + \"/{field}\", value: {after}}})"
-            )
+            let path = format!(
+                "\"/spec/{list}/\" + string(variables.{names}.indexOf(c.name)) + \"/{field}\""
+            );
+            let patches = self.of_list(&path);
+            format!("variables.{containers}.map(c, {patches}).flatten()")
         };
         vec![
             of("apps", "appNames", "containers"),
             of("inits", "initNames", "initContainers"),
         ]
+    }
+
+    /// The patches of one list, which is at this path: of what is replaced, and then of what is added. A list that is empty is not
+    /// there.
+    fn of_list(&self, path: &str) -> String {
+        let (own, missing) = (self.own(), self.missing());
+        let added = format!(
+            "[{missing}].filter(m, size(m) > 0).map(m, size({own}) == 0 \
+             ? [JSONPatch{{op: \"add\", path: {path}, value: m.map(w, w.value)}}] \
+             : m.map(w, JSONPatch{{op: \"add\", path: {path} + \"/-\", value: w.value}})).flatten()"
+        );
+        if self.preset.conflict_policy() != ConflictPolicy::Override {
+            return added;
+        }
+        let (rival, conflict) = (self.is_rival(), self.conflicts_with());
+        let replaces = format!(
+            "variables.{}.filter(w, {rival} && {conflict})",
+            self.variable()
+        );
+        let patch = format!(
+            "JSONPatch{{op: \"replace\", path: {path} + \"/\" + string(i), value: {replaces}[0].value}}"
+        );
+        format!("({own}.transformList(i, e, size({replaces}) > 0, {patch}) + {added})")
     }
 }
 
