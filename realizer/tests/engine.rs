@@ -26,8 +26,6 @@ mod explanation;
 mod failures;
 #[path = "engine/golden.rs"]
 mod golden;
-#[path = "engine/hearsay.rs"]
-mod hearsay;
 #[path = "engine/inputs.rs"]
 mod inputs;
 #[path = "engine/options.rs"]
@@ -50,6 +48,8 @@ mod status_writes;
 mod statuses;
 #[path = "engine/tampered.rs"]
 mod tampered;
+#[path = "engine/unconfirmed.rs"]
+mod unconfirmed;
 #[path = "engine/updates.rs"]
 mod updates;
 #[path = "engine/validation.rs"]

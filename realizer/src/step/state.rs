@@ -48,7 +48,7 @@ struct StepState {
     /// What follows from how the applied one went.
     weighed: Option<Weighed>,
     /// Whether what it hands on is known from a status that may be behind.
-    is_hearsay: bool,
+    is_unconfirmed: bool,
     /// Whether its object was found to hold what such outputs make of it, or not to be there.
     is_confirmed: bool,
 }
@@ -127,8 +127,8 @@ impl<'b> Steps<'b> {
     }
 
     /// What a step hands on is known from status alone, and something newer may have been handed on.
-    pub(crate) fn doubt(&mut self, step: usize) {
-        self.states[step].is_hearsay = true;
+    pub(crate) fn mark_unconfirmed(&mut self, step: usize) {
+        self.states[step].is_unconfirmed = true;
     }
 
     /// The object of a step holds nothing newer than what goes in.
@@ -137,12 +137,12 @@ impl<'b> Steps<'b> {
     }
 
     /// The providers of a step of which it is not known whether something newer than what they hand on was handed on.
-    pub(crate) fn hearsay(&self, step: usize) -> Vec<usize> {
+    pub(crate) fn unconfirmed_providers(&self, step: usize) -> Vec<usize> {
         let inputs = self.blueprint.steps[step].inputs.iter();
         let values = inputs.filter(|input| input.slot != InputSlot::Success);
         let mut providers: Vec<usize> = values
             .filter_map(|input| input.provider)
-            .filter(|&provider| self.states[provider].is_hearsay)
+            .filter(|&provider| self.states[provider].is_unconfirmed)
             .collect();
         providers.sort_unstable();
         providers.dedup();
@@ -157,7 +157,7 @@ impl<'b> Steps<'b> {
                 result.is_some_and(|result| matches!(result.end, StepEnd::PassedThrough(_)))
             };
             self.states[step].is_confirmed
-                || self.hearsay(step).is_empty()
+                || self.unconfirmed_providers(step).is_empty()
                 // Status tells what is to come before these two are changed.
                 || self.blueprint.is_environment(step)
                 || self.blueprint.steps[step].validates()

@@ -18,9 +18,9 @@
 use crate::environment::Record;
 use crate::step::end::StepResult;
 use crate::walk::family::FamilyGate;
-use crate::walk::hearsay::HearsayGate;
 use crate::walk::lock::{self, EnvironmentLock};
 use crate::walk::prepare::HeldStep;
+use crate::walk::unconfirmed::UnconfirmedGate;
 use crate::walk::updates::UpdateGate;
 use crate::walk::validation::{self, ValidationGate};
 use crate::walk::{At, Walk};
@@ -95,8 +95,8 @@ fn gates(walk: &Walk<'_>, at: &At, rendering: &Submission) -> Vec<&'static dyn G
         if at.template.updates.is_some() {
             gates.push(&UpdateGate);
         }
-        if !walk.steps.hearsay(step).is_empty() {
-            gates.push(&HearsayGate);
+        if !walk.steps.unconfirmed_providers(step).is_empty() {
+            gates.push(&UnconfirmedGate);
         }
         if rendering.lifecycle.is_immutable() {
             gates.push(&FamilyGate);

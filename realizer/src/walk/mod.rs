@@ -3,7 +3,7 @@
 //! [`realization`] is the machine: it asks for one thing after another and is answered. [`prepare`] brings a step to its
 //! rendering: it chooses the template, renders it and decorates the object. Between the rendering and its submission stand
 //! the gates of the step ([`gate`]): each looks at what is there and lets the rendering pass, or holds it. [`lock`] is that
-//! of environments, [`validation`] that of validations, [`updates`] that of updates that wait, [`hearsay`] that of
+//! of environments, [`validation`] that of validations, [`updates`] that of updates that wait, [`unconfirmed`] that of
 //! steps into which an output goes that only status knows, [`family`] that of other immutable objects. [`observe`] makes the end
 //! of the step from what became of the submission, and of the objects that the rules read beside it ([`others`]). [`keep`] says
 //! which outputs are kept outside of status. [`conclusion`] ends the walk: it says what is to be deleted ([`orphans`])
@@ -12,7 +12,6 @@
 pub(crate) mod conclusion;
 mod family;
 mod gate;
-mod hearsay;
 mod keep;
 mod lock;
 mod observe;
@@ -20,6 +19,7 @@ mod orphans;
 mod others;
 mod prepare;
 pub(crate) mod realization;
+mod unconfirmed;
 mod updates;
 mod validation;
 
@@ -160,20 +160,20 @@ impl Walk<'_> {
         let earlier = lacks.and_then(|_| result.end.earlier().cloned());
         let last_good = || lacks.and_then(|template| self.last_good(step, template));
         let last_good = if earlier.is_none() { last_good() } else { None };
-        let is_hearsay = self.is_status_behind
+        let is_unconfirmed = self.is_status_behind
             && match (&last_good, lacks) {
                 (Some(output), Some(template)) => {
                     !self.is_borne_out(step, template, &result, output)
                 }
                 _ => {
                     matches!(result.end, StepEnd::PassedThrough(_))
-                        && !self.steps.hearsay(step).is_empty()
+                        && !self.steps.unconfirmed_providers(step).is_empty()
                 }
             };
         let kept = earlier.or(last_good).or_else(|| result.kept.clone());
         self.steps.settle(step, StepResult { kept, ..result });
-        if is_hearsay {
-            self.steps.doubt(step);
+        if is_unconfirmed {
+            self.steps.mark_unconfirmed(step);
         }
     }
 

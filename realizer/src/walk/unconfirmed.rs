@@ -21,12 +21,12 @@ use crate::walk::{At, Walk};
 use crate::{Observed, Submission};
 
 /// Keeps an object that may have been made from a newer output than the one that goes in.
-pub(super) struct HearsayGate;
+pub(super) struct UnconfirmedGate;
 
 /// The object was asked for.
 struct Comparison;
 
-impl Gate for HearsayGate {
+impl Gate for UnconfirmedGate {
     fn approached(&self, _: &mut Walk<'_>, _: &At, rendering: Submission) -> Ruling {
         Ruling::Look(rendering, Box::new(Comparison))
     }
@@ -45,7 +45,7 @@ impl AfterLook for Comparison {
             return Ruling::Pass(place, Reading::Outputs);
         }
         let steps = &walk.blueprint.steps;
-        let providers = walk.steps.hearsay(at.step).into_iter();
+        let providers = walk.steps.unconfirmed_providers(at.step).into_iter();
         let taint = walk.steps.taint(at.step);
         Ruling::Withhold(Box::new(HeldStep {
             error: StepError::MayBeNewer {
