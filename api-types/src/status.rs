@@ -1,6 +1,7 @@
 //! What the status of Workloads and Deliverables says about each resource (step).
 
 mod environments;
+mod outputs;
 
 use std::collections::BTreeMap;
 
@@ -110,8 +111,9 @@ pub struct ResourceStatus {
     /// kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputStatus>,
-    /// What can be read now, in the order of the template kind.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// What can be read now, in the order of the template kind. In JSON an output has no more than the identity of a provenance
+    /// that is the same as that of the output before it.
+    #[serde(with = "outputs", skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputStatus>,
     /// `ResourceSubmitted`, `Healthy` (if any), `Ready`, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -359,8 +361,10 @@ pub struct ProvenanceInput {
 pub struct UpdateStack {
     /// Number of the newest one. If it neither is applied nor waits, it has failed.
     pub newest: u64,
-    /// Digest of the newest one: the next rendering with another digest is an update.
-    pub newest_digest: String,
+    /// Digest of the newest one: the next rendering with another digest is an update. Absent in status where it is the one that
+    /// is applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest_digest: Option<String>,
     /// Why the newest one failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
@@ -389,16 +393,20 @@ pub struct Update {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendering: Option<String>,
     /// What it was rendered from.
+    #[serde(default, skip_serializing_if = "UpdateBasis::is_nothing")]
     pub made_from: UpdateBasis,
 }
 
-/// What an update was rendered from.
+/// What an update was rendered from. Template, parameters and inputs are absent in status of the update that is applied where
+/// the [`Provenance`] of the outputs tells the same.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct UpdateBasis {
     /// Digest of the template's spec.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub template: String,
     /// Digest of the parameters.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub params: String,
     /// The outputs that went in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -409,6 +417,13 @@ pub struct UpdateBasis {
     /// The deployment that went in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<UpdateDeployment>,
+}
+
+impl UpdateBasis {
+    /// Whether it says nothing.
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A deployment that went into an update.

@@ -20,7 +20,7 @@ use crate::reflect::Watched;
 const COALESCE: Duration = Duration::from_millis(250);
 /// While many objects move at once each takes longer, and its status would be written at every step again:
 /// the time grows by this much for each of them,
-const COALESCE_PER_OBJECT: Duration = Duration::from_millis(10);
+const COALESCE_PER_OBJECT: Duration = Duration::from_millis(20);
 /// but to no more than this.
 const COALESCE_LONGEST: Duration = Duration::from_secs(2);
 

@@ -224,7 +224,7 @@ fn resource_status() -> Object {
                  when its outputs are good.",
             ),
         )
-        .optional("provenance", provenance())
+        .optional("provenance", provenance_of_output())
         .optional(
             "value",
             any("The value, which goes on downstream while there is no new one."),
@@ -267,7 +267,10 @@ fn updates() -> Object {
         )
         .optional("failure", text("Why the newest one failed, if it did."))
         .required("newest", integer("Number of the newest one.").minimum(1))
-        .required("newestDigest", text("Digest of the newest one."))
+        .optional(
+            "newestDigest",
+            text("Digest of the newest one. Absent where it is the one that is applied."),
+        )
         .required(
             "readFrom",
             text("Digest of what the template reads on the object."),
@@ -285,7 +288,10 @@ fn update(description: &str, since: &str) -> Object {
     let deployment = object("The deployment that went in.")
         .required("revision", any("Its revision."))
         .required("url", any("Its url."));
-    let made_from = object("What it was rendered from.")
+    let made_from = object(
+        "What it was rendered from. Of the one that is applied, template, params and inputs are absent where the provenance \
+         of the outputs says the same.",
+    )
         .optional(
             "context",
             map(
@@ -295,35 +301,51 @@ fn update(description: &str, since: &str) -> Object {
         )
         .optional("deployment", deployment)
         .optional("inputs", inputs_of_provenance())
-        .required("params", text("Digest of the parameters."))
-        .required("template", text("Digest of the template's spec."));
+        .optional("params", text("Digest of the parameters."))
+        .optional("template", text("Digest of the template's spec."));
     object(description)
         .required("digest", text("Digest of what was rendered."))
-        .required("madeFrom", made_from)
+        .optional("madeFrom", made_from)
         .required(
             "number",
             integer("Its number in the order in which they came.").minimum(1),
         )
         .optional(
             "rendering",
-            text("What was rendered, as JSON. Absent where a value of a Secret goes in, or it is large."),
+            text(
+                "What was rendered, as JSON. Absent where a value of a Secret goes in, or it is large; of the one that is applied \
+                 also once the object is good.",
+            ),
         )
         .required("since", time(since))
 }
 
 pub(super) fn provenance() -> Object {
+    made("What made it.", Object::required)
+}
+
+/// An output that the same made as the one before it has the identity only.
+fn provenance_of_output() -> Object {
+    made(
+        "What made it. Only the identity, if the same made the output before it.",
+        Object::optional,
+    )
+}
+
+fn made(
+    description: &str,
+    with: impl Fn(Object, &'static str, JSONSchemaProps) -> Object,
+) -> Object {
     let from = object("The object that it was read from.")
         .optional(
             "generation",
             integer("Its generation when the output was accepted."),
         )
         .required("uid", text("Its uid."));
-    object("What made it.")
-        .required("accepted", time("When it was accepted."))
-        .required(
-            "identity",
-            text("By which it is told from all other outputs: a digest of its values and of what made them."),
-        )
+    let identity =
+        "By which it is told from all other outputs: a digest of its values and of what made them.";
+    let always = object(description)
+        .required("identity", text(identity))
         .optional(
             "foreignFields",
             list(
@@ -331,14 +353,17 @@ pub(super) fn provenance() -> Object {
                 plain_text(),
             ),
         )
-        .optional("inputs", inputs_of_provenance())
-        .required("object", from)
-        .required("params", text("Digest of the parameters."))
-        .required(
-            "readFrom",
-            text("Digest of what the outputs of the template are and where they are read."),
-        )
-        .required("template", text("Digest of the template's spec."))
+        .optional("inputs", inputs_of_provenance());
+    let read_from = "Digest of what the outputs of the template are and where they are read.";
+    let fields = [
+        ("accepted", time("When it was accepted.")),
+        ("object", from.into()),
+        ("params", text("Digest of the parameters.")),
+        ("readFrom", text(read_from)),
+        ("template", text("Digest of the template's spec.")),
+    ];
+    let add = |object, (name, schema)| with(object, name, schema);
+    fields.into_iter().fold(always, add)
 }
 
 fn under_way() -> Object {

@@ -157,7 +157,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
             }),
             updates: Some(UpdateStack {
                 newest: 2,
-                newest_digest: "sha256:1".into(),
+                newest_digest: Some("sha256:1".into()),
                 failure: Some("it did not build".into()),
                 read_from: "r".into(),
                 applied: update(1, now.clone()),

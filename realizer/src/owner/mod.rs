@@ -8,6 +8,7 @@
 pub(crate) mod family;
 pub mod lineage;
 pub(crate) mod owner_status;
+mod repeated;
 pub(crate) mod typed_view;
 
 use std::borrow::Cow;

@@ -7,6 +7,7 @@ use api_types::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::owner::repeated;
 use crate::{Family, ObjectRef};
 
 /// Field of a Deliverable's status.
@@ -38,7 +39,7 @@ impl OwnerStatus {
             observed_generation: status.get("observedGeneration").and_then(Value::as_i64),
             conditions: part(status, "conditions"),
             blueprint_ref: part(status, family.status_ref_field()),
-            resources: part(status, "resources"),
+            resources: resources(status),
             environments: part(status, ENVIRONMENTS),
             pending_removals: part(status, "pendingRemovals"),
             stamped_for: part(status, "stampedFor"),
@@ -55,7 +56,8 @@ impl OwnerStatus {
         insert("conditions", json(&self.conditions));
         insert(family.status_ref_field(), json(&self.blueprint_ref));
         if !self.resources.is_empty() {
-            insert("resources", json(&self.resources));
+            let entries: Vec<_> = self.resources.iter().map(repeated::said_once).collect();
+            insert("resources", json(&entries));
         }
         if !self.environments.is_empty() {
             insert(ENVIRONMENTS, json(&self.environments));
@@ -100,6 +102,12 @@ impl OwnerStatus {
     pub(crate) fn pending_refs(&self) -> impl Iterator<Item = ObjectRef> {
         self.pending_removals.iter().filter_map(object_ref)
     }
+}
+
+fn resources(status: &Value) -> Vec<ResourceStatus> {
+    let mut resources: Vec<ResourceStatus> = part(status, "resources");
+    resources.iter_mut().for_each(repeated::put_back);
+    resources
 }
 
 pub(crate) fn part<'s, T: Deserialize<'s> + Default>(status: &'s Value, field: &str) -> T {

@@ -101,11 +101,12 @@ impl UpdateRule {
         })
     }
 
-    /// What is rendered now comes to the others: `before` is what status says.
+    /// What is rendered now comes to the others: `before` is what status says. Of `is_told_by_object` see [`Arrived`].
     pub(crate) fn arrive(
         &self,
         before: Option<&UpdateStack>,
         arrival: Update,
+        is_told_by_object: bool,
         room: Room,
     ) -> Arrived {
         let stack = self.stack(before, arrival.clone(), room);
@@ -116,7 +117,7 @@ impl UpdateRule {
         Arrived {
             stack,
             newest,
-            is_told_by_object: false,
+            is_told_by_object,
         }
     }
 
@@ -125,7 +126,7 @@ impl UpdateRule {
         let Some(before) = before else {
             return UpdateStack {
                 newest: 1,
-                newest_digest: arrival.digest.clone(),
+                newest_digest: Some(arrival.digest.clone()),
                 failure: None,
                 read_from: String::new(),
                 applied: Update {
@@ -136,12 +137,12 @@ impl UpdateRule {
             };
         };
         let mut stack = before.clone();
-        if stack.newest_digest == arrival.digest {
+        if stack.newest_digest.as_ref() == Some(&arrival.digest) {
             restate(&mut stack, arrival);
             return stack;
         }
         stack.newest += 1;
-        stack.newest_digest.clone_from(&arrival.digest);
+        stack.newest_digest = Some(arrival.digest.clone());
         stack.failure = None;
         // What was not kept cannot be rendered any more.
         stack

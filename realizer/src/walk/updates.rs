@@ -153,13 +153,13 @@ impl Walk<'_> {
                 made_from
             },
         };
-        let mut arrived = rule.arrive(before, arrival, room);
-        arrived.stack.read_from.clone_from(&attribution.watched);
         // Of the others, values alone do not tell which update it is, or not whether others have set any beside.
-        arrived.is_told_by_object = !is_secret
+        let is_told_by_object = !is_secret
             && rendering.basis.is_none()
             && !rendering.lifecycle.is_immutable()
             && !rendering.refuses_foreign_fields;
+        let mut arrived = rule.arrive(before, arrival, is_told_by_object, room);
+        arrived.stack.read_from.clone_from(&attribution.watched);
         Some(arrived)
     }
 

@@ -24,7 +24,7 @@ fn update(name: &str) -> Update {
 }
 
 fn arrive(rule: &UpdateRule, before: Option<&UpdateStack>, arrival: Update) -> Arrived {
-    rule.arrive(before, arrival, Room::among(1))
+    rule.arrive(before, arrival, false, Room::among(1))
 }
 
 fn after(rule: &UpdateRule, names: &[&str]) -> Arrived {
@@ -37,7 +37,7 @@ fn after(rule: &UpdateRule, names: &[&str]) -> Arrived {
 
 /// The next walk renders the same.
 fn again(rule: &UpdateRule, weighed: &Weighed) -> Arrived {
-    let newest = update(&weighed.stack.newest_digest);
+    let newest = update(weighed.stack.newest_digest.as_ref().unwrap());
     arrive(rule, Some(&weighed.stack), newest)
 }
 
