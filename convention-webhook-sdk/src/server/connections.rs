@@ -1,5 +1,9 @@
 //! Connections: whoever reaches the port may connect, so none is kept for a client that does
 //! nothing with it.
+//!
+//! A client may be sending its next request in the moment in which its connection is closed, and
+//! cannot know whether it was read. So at the end clients are asked to leave, each by its next
+//! answer, before those that are idle are made to.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -9,7 +13,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request};
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -40,10 +45,12 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()>,
 ) {
     let places = Places::new(limits.connections);
+    let (leaving, asked_to_leave) = watch::channel(false);
     let (closing, closed) = watch::channel(false);
     let mut connections = JoinSet::new();
     let stop = async {
         stop.await;
+        leaving.send_replace(true);
         tokio::time::sleep(limits.withdrawal).await;
     };
     tokio::pin!(stop);
@@ -61,6 +68,7 @@ pub(super) async fn serve(
             router: router.clone(),
             limits,
             place,
+            asked_to_leave: asked_to_leave.clone(),
         };
         let closed = closed.clone();
         connections.spawn(async move {
@@ -93,6 +101,8 @@ struct Connection {
     router: Router,
     limits: Limits,
     place: Arc<Place>,
+    /// Each answer is the last one of its connection.
+    asked_to_leave: watch::Receiver<bool>,
 }
 
 impl Connection {
@@ -126,12 +136,13 @@ impl Connection {
         let router = TowerToHyperService::new(self.router);
         let service = service_fn(|request| {
             asked.store(true, Ordering::Relaxed);
-            respond(
+            let answer = respond(
                 router.clone(),
                 self.place.clone(),
                 self.limits.body,
                 request,
-            )
+            );
+            parting(answer, self.asked_to_leave.clone())
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -175,4 +186,17 @@ async fn respond(
     let answer = router.call(request.map(Body::new)).await?;
     let guards = (working, place.sends(limit));
     Ok(answer.map(|body| Body::new(Held::new(body, guards))))
+}
+
+/// The same answer, which ends the connection once clients are asked to leave.
+async fn parting(
+    answer: impl Future<Output = Result<Response, Infallible>>,
+    asked_to_leave: watch::Receiver<bool>,
+) -> Result<Response, Infallible> {
+    let mut answer = answer.await?;
+    if *asked_to_leave.borrow() {
+        let close = HeaderValue::from_static("close");
+        answer.headers_mut().insert(CONNECTION, close);
+    }
+    Ok(answer)
 }

@@ -33,7 +33,7 @@ pub struct Limits {
     /// For the convention; then the answer is 504. 25 s.
     pub convention: Duration,
     /// How long it serves on when it is to stop: a pod that ends is asked until all nodes know of
-    /// it. 5 s.
+    /// it. Each answer in this time ends its connection, so that clients go elsewhere. 5 s.
     pub withdrawal: Duration,
     /// For what is under way then. 20 s.
     pub drain: Duration,

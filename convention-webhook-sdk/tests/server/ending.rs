@@ -9,7 +9,7 @@ use convention_webhook_sdk::{
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::scene::{PATIENCE, REQUEST, Scene, limits};
+use crate::scene::{NEVER, PATIENCE, REQUEST, Scene, limits};
 
 /// Says when it is asked, and answers when it is told to.
 #[derive(Clone, Default)]
@@ -44,6 +44,29 @@ async fn a_request_under_way_is_answered_and_then_the_server_ends() {
     });
     assert_eq!(answer.unwrap().0, 200);
     scene.ended().await;
+}
+
+/// A client that keeps its connection would be sending on it when it is closed.
+#[tokio::test]
+async fn clients_are_asked_to_leave_before_they_are_made_to() {
+    let limits = Limits {
+        withdrawal: NEVER,
+        ..limits()
+    };
+    let scene = Scene::with_limits(limits).await;
+    let mut kept = scene.client().await;
+    for _ in 0..2 {
+        assert_eq!(kept.post("/", REQUEST).await.unwrap().0, 200);
+    }
+    scene.stop();
+    test_support::eventually("an answer ends its connection", PATIENCE, async || {
+        let mut client = scene.client().await;
+        assert_eq!(client.post("/", REQUEST).await.unwrap().0, 200);
+        client.post("/", REQUEST).await.is_err()
+    })
+    .await;
+    assert_eq!(kept.post("/", REQUEST).await.unwrap().0, 200);
+    assert!(kept.post("/", REQUEST).await.is_err());
 }
 
 #[tokio::test]
