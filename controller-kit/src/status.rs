@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 use crate::object_key::ObjectKey;
 use crate::reflect::Watched;
+use crate::share::MayShare;
 
 /// While an object is still moving its status is written at most this often, so that a chain of five
 /// steps costs two status writes and not six. That Ready becomes True or False is written at once.
@@ -32,6 +33,8 @@ pub struct StatusWriter {
     cluster: Cluster,
     kind: Watched,
     field_manager: &'static str,
+    /// With whom the objects are shared.
+    share: MayShare,
     /// Since when an object has a status that is not written yet.
     held_back: Mutex<HashMap<ObjectKey, Instant>>,
 }
@@ -90,12 +93,21 @@ impl StatusWriter {
             cluster: cluster.clone(),
             kind,
             field_manager,
+            share: MayShare::default(),
             held_back: Mutex::default(),
         }
     }
 
+    /// Of one of the replicas that share the objects. As many move at each of the others, and all ask one API server: each by
+    /// itself would take the third of a crowd for the whole, and write the statuses more often.
+    #[must_use]
+    pub fn of_share(self, share: MayShare) -> Self {
+        Self { share, ..self }
+    }
+
     /// When to write what is new; `None` if nothing is.
     pub fn due(&self, key: &ObjectKey, news: Option<News>) -> Due {
+        let replicas = self.share.replicas();
         let mut held_back = self.held_back.lock();
         let Some(news) = news else {
             held_back.remove(key);
@@ -105,7 +117,7 @@ impl StatusWriter {
         let since = *held_back.entry(key.clone()).or_insert(now);
         let waited = now.duration_since(since);
         let settles = news.ready != ConditionStatus::Unknown && news.ready != news.present;
-        let window = window(held_back.len());
+        let window = window(held_back.len().saturating_mul(replicas));
         if settles || news.is_urgent || waited >= window {
             held_back.remove(key);
             return Due::Now;

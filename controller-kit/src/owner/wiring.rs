@@ -102,7 +102,8 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
         clock: cluster.clock(),
         field_manager,
         dependencies,
-        statuses: StatusWriter::new(cluster, kind.watched(), field_manager),
+        statuses: StatusWriter::new(cluster, kind.watched(), field_manager)
+            .of_share(settings.shard.share.clone()),
         outages: Outages::default(),
         settling: Settling::default(),
         told: ToldOwners::default(),

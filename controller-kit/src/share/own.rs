@@ -132,6 +132,11 @@ impl OwnShare {
         self.state.lock().standing.held().takes(namespace)
     }
 
+    /// How many replicas there are that take a share.
+    pub fn replicas(&self) -> usize {
+        self.state.lock().standing.accepted().replicas()
+    }
+
     /// What is held, to be asked of many namespaces.
     pub(crate) fn held(&self) -> Share {
         self.state.lock().standing.held().clone()
@@ -297,6 +302,11 @@ impl MayShare {
     /// Whether what arrives of this namespace is kept.
     pub fn accepts(&self, namespace: &str) -> bool {
         self.0.as_ref().is_none_or(|share| share.accepts(namespace))
+    }
+
+    /// How many replicas there are that take a share, this one included.
+    pub fn replicas(&self) -> usize {
+        self.0.as_ref().map_or(1, |share| share.replicas())
     }
 
     /// Whether this namespace is worked on.

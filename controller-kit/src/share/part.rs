@@ -48,6 +48,14 @@ impl Share {
         }
     }
 
+    /// Among how many replicas all is divided, of which this is the share of one.
+    pub(super) fn replicas(&self) -> usize {
+        match self {
+            Self::All | Self::Nothing => 1,
+            Self::Part(part) => part.under.iter().map(View::len).max().unwrap_or(1),
+        }
+    }
+
     /// What both have, which are of the same replica.
     #[must_use]
     pub(super) fn and(&self, other: &Self) -> Self {

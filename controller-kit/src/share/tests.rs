@@ -194,3 +194,14 @@ fn a_lost_record_leaves_nobody_anything_until_whoever_was_in_it_is_silent() {
     let record = record.renewed(&myself("a"), &unknown, None);
     assert_eq!(record.share(&a), Share::of(&a, &view(&["a"]), []));
 }
+
+#[test]
+fn a_share_tells_among_how_many_replicas_all_is_divided() {
+    let share = |names: &[&str]| Share::of(&name("a"), &view(names), []);
+    assert_eq!(share(&["a", "b", "c"]).replicas(), 3);
+    assert_eq!(share(&["a"]).replicas(), 1);
+    // While one comes, what is held falls to it before and after.
+    let both = share(&["a", "b"]).and(&share(&["a", "b", "c"]));
+    assert_eq!(both.replicas(), 3);
+    assert_eq!((Share::All.replicas(), Share::Nothing.replicas()), (1, 1));
+}
