@@ -1,9 +1,9 @@
 //! The owner: a Workload or a Deliverable as the API server holds it.
 //!
 //! [`Owner`] is the object parsed. What Workload and Deliverable have different names for is on [`family::Family`].
-//! [`owner_status`] is the owner's status, which is all that is remembered from one walk to the next. [`typed_view`] shows
-//! the object as a Go client with the types of upstream would: selectors and templates see it so. [`lineage`] says which
-//! owners led to one that was itself stamped.
+//! [`owner_status`] is the owner's status, which is all that is remembered from one walk to the next; [`repeated`] leaves out
+//! of it what it would say twice. [`typed_view`] shows the object as a Go client with the types of upstream would: selectors
+//! and templates see it so. [`lineage`] says which owners led to one that was itself stamped.
 
 pub(crate) mod family;
 pub mod lineage;
