@@ -32,6 +32,8 @@ async fn stands_still(
     });
     populate(&stage).await;
     all_published(&stage, "a").await;
+    // What is published is seen before the status that says so: a first one may still say that there is no blueprint yet.
+    all_ready(&stage).await;
     let reports = Reports::of_owners(&stage).await;
     edit_all(&stage, "b").await;
     stop(&stage);
@@ -46,11 +48,7 @@ async fn stands_still(
     edit_all(&stage, "c").await;
     all_published(&stage, "c").await;
     each_ran_once(&stage, &["a", "b", "c"]).await;
-    let mut settled = Vec::new();
-    for owner in owners() {
-        stage.ready(&owner, "True", "Ready").await;
-        settled.push(stage.owner(&owner).await);
-    }
+    let settled = all_ready(&stage).await;
     assert_eq!(reports.unready(&settled).await, BTreeSet::new());
     let mut warnings = stage.events().await;
     warnings.retain(|event| event.starts_with("Warning"));
@@ -65,6 +63,16 @@ async fn stands_still(
     .await;
     assert!((one_leads.iter().sum::<f64>() - 1.0).abs() < 0.1);
     never_at_once(&replicas.map(|replica| replica.log()));
+}
+
+/// Waits until every owner is Ready, and returns all.
+async fn all_ready(stage: &Stage) -> Vec<Value> {
+    let mut settled = Vec::new();
+    for owner in owners() {
+        stage.ready(&owner, "True", "Ready").await;
+        settled.push(stage.owner(&owner).await);
+    }
+    settled
 }
 
 /// Each process says when it begins to lead and when it ends; no two spans overlap.
