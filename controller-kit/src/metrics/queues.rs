@@ -15,6 +15,9 @@ metrics! {
         delayed: gauges("carto_queue_delayed", &["queue"]),
         /// Owners being reconciled.
         running: gauges("carto_queue_running", &["queue"]),
+        /// Owners that may be reconciled at once, beside retries: of replicas that share the owners,
+        /// each has its part of what one alone has.
+        slots: gauges("carto_queue_slots", &["queue"]),
         /// Slots that a namespace of many owners may hold; fewer than all while the API server is
         /// congested.
         window: gauges("carto_queue_window", &["queue"]),
@@ -44,6 +47,8 @@ impl Metrics {
         delayed.set(count(depth.delayed));
         let running = gauges.running.with_label_values(&[queue]);
         running.set(count(depth.running));
+        let slots = gauges.slots.with_label_values(&[queue]);
+        slots.set(count(depth.slots));
     }
 
     /// How many make way for few.

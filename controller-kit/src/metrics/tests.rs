@@ -84,6 +84,7 @@ fn gauges_are_set_when_somebody_looks() {
                 oldest,
                 delayed: 4,
                 running: 2,
+                slots: 16,
             },
         );
     });
@@ -91,6 +92,7 @@ fn gauges_are_set_when_somebody_looks() {
     assert!(text.contains("carto_queue_depth{lane=\"progress\",queue=\"owners\"} 3"));
     assert!(text.contains("carto_queue_oldest_seconds{lane=\"progress\",queue=\"owners\"} 2"));
     assert!(text.contains("carto_queue_delayed{queue=\"owners\"} 4"));
+    assert!(text.contains("carto_queue_slots{queue=\"owners\"} 16"));
     assert!(text.contains("process_resident_memory_bytes"));
 }
 
@@ -127,6 +129,7 @@ async fn a_replica_that_stands_by_shows_no_owners_and_empty_queues() {
         ],
         delayed: 4,
         running: 0,
+        slots: 16,
     };
     let owners = BTreeMap::from([(("True", "Ready"), 7)]);
     let look = |metrics: &Metrics| {

@@ -46,6 +46,12 @@ impl Lanes {
         }
     }
 
+    /// As many slots for events as this from now on; 0 counts as 1.
+    pub(super) fn resize(&mut self, event_slots: usize) {
+        let [events, _] = &mut self.pools;
+        events.resize(event_slots);
+    }
+
     pub(super) fn push(&mut self, lane: Lane, ticket: u64, key: ObjectKey, now: Instant) {
         let namespace = key.namespace.clone();
         self.demand.at(now);
@@ -147,6 +153,12 @@ impl Lanes {
     /// When the longest-waiting owner of a lane became ready.
     pub(super) fn oldest(&self, lane: Lane) -> Option<Instant> {
         self.lane(lane).oldest()
+    }
+
+    /// Owners that may be under way at once, retries aside.
+    pub(super) fn event_slots(&self) -> usize {
+        let [events, _] = &self.pools;
+        events.slots()
     }
 
     /// Owners under way.

@@ -130,6 +130,8 @@ pub struct QueueDepth {
     pub delayed: usize,
     /// Owners under way.
     pub running: usize,
+    /// Owners that may be under way at once, retries aside.
+    pub slots: usize,
 }
 
 /// The work queue.
@@ -180,6 +182,13 @@ impl Scheduler {
             .state
             .lock()
             .wake(key, lane, delay, Instant::now());
+        self.shared.changed.notify_waiters();
+    }
+
+    /// So many replicas, this one included, have a queue like this and ask one API server: together they have no more under
+    /// way, but for retries, than one alone would. More only waits there, each turn of a chain for longer.
+    pub fn share_among(&self, replicas: usize) {
+        self.shared.state.lock().share_among(replicas);
         self.shared.changed.notify_waiters();
     }
 

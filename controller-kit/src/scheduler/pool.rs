@@ -24,6 +24,11 @@ impl<T, const LANES: usize> Pool<T, LANES> {
         }
     }
 
+    /// As many slots as this from now on; 0 counts as 1.
+    pub(super) fn resize(&mut self, slots: usize) {
+        self.slots.resize(slots);
+    }
+
     /// `is_guest`: whether its namespace asks for little.
     pub(super) fn push(
         &mut self,
@@ -94,6 +99,11 @@ impl<T, const LANES: usize> Pool<T, LANES> {
 
     pub(super) fn lane(&self, lane: usize) -> &Turns<T> {
         &self.lanes[lane]
+    }
+
+    /// How many slots there are.
+    pub(super) fn slots(&self) -> usize {
+        self.slots.limit()
     }
 
     /// Slots that are taken.

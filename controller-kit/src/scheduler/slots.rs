@@ -11,8 +11,7 @@ const FOR_GUESTS: usize = 2;
 /// Slots and who holds them.
 pub(super) struct Slots {
     limit: usize,
-    /// Of the last ones, for namespaces that ask for little.
-    for_guests: usize,
+    tells_guests: bool,
     taken: usize,
     held: HashMap<Arc<str>, usize>,
 }
@@ -33,13 +32,30 @@ pub(super) enum Admits {
 impl Slots {
     /// So many free slots; 0 counts as 1. The last ones are for guests where namespaces are told apart by that.
     pub(super) fn new(limit: usize, tells_guests: bool) -> Self {
-        let for_guests = kept(limit) / FOR_GUESTS;
         Self {
             limit: limit.max(1),
-            for_guests: if tells_guests { for_guests } else { 0 },
+            tells_guests,
             taken: 0,
             held: HashMap::new(),
         }
+    }
+
+    /// As many slots as this from now on; 0 counts as 1. Whoever holds one keeps it.
+    pub(super) fn resize(&mut self, limit: usize) {
+        self.limit = limit.max(1);
+    }
+
+    /// Of the last ones, for namespaces that ask for little.
+    fn for_guests(&self) -> usize {
+        if self.tells_guests {
+            kept(self.limit) / FOR_GUESTS
+        } else {
+            0
+        }
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit
     }
 
     pub(super) fn taken(&self) -> usize {
@@ -49,7 +65,7 @@ impl Slots {
     pub(super) fn admits(&self) -> Admits {
         if self.taken >= self.limit {
             Admits::Nobody
-        } else if self.taken >= self.limit - self.for_guests {
+        } else if self.taken >= self.limit - self.for_guests() {
             Admits::Guests
         } else if self.taken >= self.limit - kept(self.limit) {
             Admits::Newcomers
@@ -141,6 +157,22 @@ mod tests {
         let (newcomers, guests, nobody) = (Admits::Newcomers, Admits::Guests, Admits::Nobody);
         assert_eq!(admitted(true), [newcomers, guests, guests, nobody]);
         assert_eq!(admitted(false), [newcomers, newcomers, newcomers, nobody]);
+    }
+
+    #[test]
+    fn whoever_holds_a_slot_keeps_it_when_there_are_fewer() {
+        let mut slots = Slots::new(16, true);
+        for _ in 0..8 {
+            slots.take(&"a".into());
+        }
+        slots.resize(4);
+        assert_eq!(slots.admits(), Admits::Nobody);
+        for _ in 0..5 {
+            slots.give_back("a");
+        }
+        assert_eq!((slots.held("a"), slots.admits()), (3, Admits::Newcomers));
+        slots.resize(16);
+        assert_eq!(slots.admits(), Admits::Everyone);
     }
 
     #[test]

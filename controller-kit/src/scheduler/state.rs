@@ -98,6 +98,12 @@ impl State {
         }
     }
 
+    /// The owners under way are those of so many queues together; 0 counts as 1.
+    pub(super) fn share_among(&mut self, queues: usize) {
+        let slots = self.config.concurrency.div_ceil(queues.max(1));
+        self.lanes.resize(slots);
+    }
+
     pub(super) fn set_paused(&mut self, paused: bool) {
         self.paused = paused;
     }
@@ -405,6 +411,7 @@ impl State {
             }),
             delayed: self.timers.len() - self.resting,
             running: self.lanes.running(),
+            slots: self.lanes.event_slots(),
         }
     }
 

@@ -351,6 +351,25 @@ async fn no_more_than_the_slots_are_handed_out() {
     assert!(now(&queue).await.is_some());
 }
 
+#[tokio::test(start_paused = true)]
+async fn replicas_that_share_the_owners_have_no_more_under_way_together_than_one_alone() {
+    let queue = scheduler(16);
+    for number in 0..40 {
+        queue.wake(key(&format!("a{number}/1")), Lane::Fresh, None);
+    }
+    queue.share_among(3);
+    let part = all_now(&queue).await;
+    assert_eq!(part.len(), 6, "a third, rounded up");
+    queue.share_among(1);
+    let rest = all_now(&queue).await;
+    assert_eq!(rest.len(), 10, "the others have gone");
+    queue.share_among(100);
+    drop(rest);
+    assert!(all_now(&queue).await.is_empty(), "six are still under way");
+    drop(part);
+    assert_eq!(all_now(&queue).await.len(), 1, "never none");
+}
+
 /// Takes all that is handed out now.
 async fn all_now(queue: &Scheduler) -> Vec<Work> {
     let mut works = Vec::new();
@@ -978,6 +997,7 @@ enum Move {
     Pick,
     Finish(usize, Next),
     Advance(u64),
+    ShareAmong(usize),
 }
 
 /// More than yield to a guest, with three slots.
@@ -998,12 +1018,18 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         4 => Just(Move::Pick),
         4 => (owner, outcome).prop_map(|(owner, outcome)| Move::Finish(owner, outcome)),
         2 => (0..100_u64).prop_map(Move::Advance),
+        1 => (0..4_usize).prop_map(Move::ShareAmong),
     ];
     prop::collection::vec(one, 0..200)
 }
 
-/// Whether two event slots and one retry slot may be taken like this.
-fn within_slots(running: &HashMap<ObjectKey, Lane>, namespace: &str, retries: bool) -> bool {
+/// Whether so many event slots and one retry slot may be taken like this, where one more was taken of these or those.
+fn within_slots(
+    running: &HashMap<ObjectKey, Lane>,
+    event_slots: usize,
+    namespace: &str,
+    retries: bool,
+) -> bool {
     let pool = || {
         running
             .iter()
@@ -1012,7 +1038,7 @@ fn within_slots(running: &HashMap<ObjectKey, Lane>, namespace: &str, retries: bo
     let own = pool()
         .filter(|(key, _)| &*key.namespace == namespace)
         .count();
-    let (all, one) = if retries { (1, 1) } else { (2, 1) };
+    let (all, one) = if retries { (1, 1) } else { (event_slots, 1) };
     pool().count() <= all && own <= one
 }
 
@@ -1043,7 +1069,9 @@ proptest! {
                 Move::Pick => {
                     if let Pick::Run { key, lane, .. } = state.pick(now) {
                         prop_assert!(running.insert(key.clone(), lane).is_none(), "{key} runs twice");
-                        prop_assert!(within_slots(&running, &key.namespace, lane == Lane::Retry), "{key}: {running:?}");
+                        let slots = state.depth(now).slots;
+                        let within = within_slots(&running, slots, &key.namespace, lane == Lane::Retry);
+                        prop_assert!(within, "{key} in {slots}: {running:?}");
                         owed.remove(&key);
                     } else if running.is_empty() && state.depth(now).ready != [0; 3] {
                         // A crowd waits for a guest: for a moment.
@@ -1058,6 +1086,7 @@ proptest! {
                     }
                 }
                 Move::Advance(millis) => now += Duration::from_millis(millis),
+                Move::ShareAmong(replicas) => state.share_among(replicas),
             }
             prop_assert_eq!(state.depth(now).running, running.len());
         }
@@ -1073,6 +1102,8 @@ proptest! {
         prop_assert!(owed.is_empty(), "never run: {:?}", owed);
         state.pick(now + Duration::from_mins(10));
         prop_assert_eq!(state.entries(), 0);
-        prop_assert_eq!(state.depth(now), super::QueueDepth::default());
+        state.share_among(1);
+        let empty = super::QueueDepth { slots: 2, ..super::QueueDepth::default() };
+        prop_assert_eq!(state.depth(now), empty);
     }
 }

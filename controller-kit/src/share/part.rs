@@ -49,7 +49,7 @@ impl Share {
     }
 
     /// Among how many replicas all is divided, of which this is the share of one.
-    pub(super) fn replicas(&self) -> usize {
+    pub(crate) fn replicas(&self) -> usize {
         match self {
             Self::All | Self::Nothing => 1,
             Self::Part(part) => part.under.iter().map(View::len).max().unwrap_or(1),

@@ -150,6 +150,7 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
     let mut held = 0.0;
     for (process, size) in processes.values().zip(&sizes) {
         assert_eq!(process.metric("carto_replicas", &[]).await, Some(3.0));
+        assert_eq!(slots(process).await, Some(6.0), "a third of 16");
         let owners = process.metric("carto_owners", &[]).await.unwrap();
         let namespaces = process.metric("carto_share_namespaces", &[]).await.unwrap();
         let [size, each] = [*size, many.len()].map(|it| f64::from(u32::try_from(it).unwrap()));
@@ -185,7 +186,14 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
     })
     .await;
     stage.idle_of(&alone).await;
+    assert_eq!(slots(&alone).await, Some(16.0));
     tell_memory(&alone, &format!("one alone, with {all} owners")).await;
+}
+
+/// Owners that it may have under way at once.
+async fn slots(process: &Another) -> Option<f64> {
+    let of_owners = ["queue=\"owners\""];
+    process.metric("carto_queue_slots", &of_owners).await
 }
 
 /// kill -9 of `r1`, and at the same time a change of all owners. How long it takes until all are served.

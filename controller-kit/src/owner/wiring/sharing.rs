@@ -40,7 +40,7 @@ impl Follower {
         let mut read = None;
         loop {
             let listing = self.share.listing();
-            self.drop_lost();
+            self.follow_accepted();
             if let Some(number) = listing.filter(|number| read != Some(*number)) {
                 self.shell.submitter.watches().read_anew();
                 read = Some(number);
@@ -62,11 +62,12 @@ impl Follower {
         }
     }
 
-    /// Accounts may be lent to owners elsewhere; their tokens are asked for again.
-    fn drop_lost(&mut self) {
+    /// Drops what fell to others. Accounts may be lent to owners elsewhere; their tokens are asked for again.
+    fn follow_accepted(&mut self) {
         let accepted = self.share.accepted();
         if accepted != self.accepted {
             self.shell.keep_only_accepted();
+            self.shell.scheduler.share_among(accepted.replicas());
             let tokens = &self.shell.tokens;
             tokens.keep_only(|namespace| accepted.takes(namespace));
             self.accepted = accepted;
