@@ -42,6 +42,11 @@ test: needs control-plane ## Run all tests, on the real API server; CARTO_KEEP=1
 test-node: control-plane node images-dev ## Run the tests in which Pods run, on a real node; needs root
 	$(WITH_ASSETS) cargo test --workspace --features e2e/node --test node -- --test-threads=1
 
+.PHONY: test-third-party
+test-third-party: control-plane ## Try rules for outputs with Knative Serving and Argo CD, which take ten minutes to build
+	@$(CONTROL_PLANE) --third-party
+	$(WITH_ASSETS) cargo test --workspace --features e2e/third-party --test third_party -- --test-threads=1
+
 .PHONY: test-takeover
 test-takeover: control-plane ## Take over 300 owners of the Go controller, where `make test` takes 24
 	CARTO_TAKEOVER_OWNERS=300 $(WITH_ASSETS) cargo test --workspace --test apiserver -- takeover::

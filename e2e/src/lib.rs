@@ -15,11 +15,13 @@
 //!  FullPath ───▶ examples/full-path on a PathStack
 //!  Release ────▶ our charts on the node of a PathStack, controllers as Pods; NodeRegistry, tekton, AdmissionLoad and Soak
 //!                are what they work with there
+//!  KnativeServing, ArgoCd ▶ third-party controllers that only `make test-third-party` runs
 //!  StagingDelivery ▶ examples/staging-delivery on a PathStack
 //! ```
 
 pub mod admission_load;
 pub mod binaries;
+mod command;
 pub mod controller;
 pub mod conventions;
 pub mod deliver_app;
@@ -35,6 +37,7 @@ pub mod soak;
 pub mod stack;
 pub mod staging;
 pub mod tekton;
+pub mod third_party;
 pub mod web_app;
 
 pub use admission_load::AdmissionLoad;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use test_support::{ControlPlane, Node, as_yaml, documents, eventually, objects_in, yaml_files};
 
 use crate::binaries::workspace;
+use crate::command::ran;
 
 /// Where its controllers run.
 const NAMESPACE: &str = "tekton-pipelines";
@@ -153,14 +154,6 @@ pub async fn results_of(
     Ok(results
         .map(|result| (text(&result["name"]), text(&result["value"])))
         .collect())
-}
-
-/// What a command prints; it is to succeed.
-fn ran(command: &mut Command) -> anyhow::Result<String> {
-    let output = command.output().with_context(|| format!("{command:?}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?}: {said}");
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 #[cfg(test)]

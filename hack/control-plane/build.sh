@@ -9,6 +9,9 @@
 #   build.sh --kubernetes MINOR [--path]
 #                     the API server and controller manager of another minor version (minors/), such as 1.33, in a folder of
 #                     their own: for `make test-versions`
+#   build.sh --third-party [--path]
+#                     third-party controllers that only `make test-third-party` runs (third-party/), with their kinds, in a
+#                     folder of their own as well
 #
 # CARTO_CACHE          where the cache lies (default: $XDG_CACHE_HOME/carto, else ~/.cache/carto)
 # GOARCH               another architecture, as in `GOARCH=arm64 build.sh ytt`: images have ytt for each
@@ -119,6 +122,28 @@ build_binaries() { # name... ; all without names
   done < <(grep -v '^#' "$pins")
 }
 
+# A folder of manifests from modules; each argument after its name is a module's path and a pattern below it. Objects of
+# several modules that have one name of file are in one folder, which none of these do.
+copy_manifests() { # name wrapper path:pattern...
+  local name=$1 wrapper=$2 entry source
+  shift 2
+  if [[ -d $assets/$name ]]; then
+    say "$name: cached"
+    return
+  fi
+  require_tools
+  rm -rf "$assets/.$name.partial"
+  mkdir "$assets/.$name.partial"
+  for entry in "$@"; do
+    source=$(cd "$modules/$wrapper" && go list -m -f '{{.Dir}}' "${entry%%:*}")
+    # shellcheck disable=SC2086 # the pattern
+    cp "$source"/${entry#*:} "$assets/.$name.partial/"
+  done
+  chmod u+w "$assets/.$name.partial"/*
+  mv "$assets/.$name.partial" "$assets/$name"
+  say "$name: copied"
+}
+
 copy_flux_crds() {
   if [[ -d $assets/flux-crds ]]; then
     say "flux-crds: cached"
@@ -187,12 +212,29 @@ build() { # name... ; all without names
 }
 
 # What is given by KUBEBUILDER_ASSETS is of the minor that is pinned, so it is none of these.
-build_minor() { # --path?
+build_others() { # flag --path?
+  local flag=$1
+  shift
   [[ ${1:-} != --path ]] || { echo "$assets"; return; }
-  [[ $# == 0 ]] || die "unknown argument '$1'; known: --kubernetes MINOR [--path]"
+  [[ $# == 0 ]] || die "unknown argument '$1'; known: $flag [--path]"
+  [[ $flag != --third-party ]] || check_redis
   mkdir -p "$assets"
   KUBEBUILDER_ASSETS='' build_binaries
+  [[ $flag != --third-party ]] || copy_third_party_manifests
   say "ready in $assets"
+}
+
+# Argo CD keeps what it knows there. It is no Go program.
+check_redis() {
+  command -v redis-server >/dev/null || die "redis is missing: install it (Debian: apt-get install redis-server)"
+}
+
+copy_third_party_manifests() {
+  local serving=knative.dev/serving:config/core networking=knative.dev/networking:config
+  copy_manifests argo-cd-crds argo-cd 'github.com/argoproj/argo-cd/v3:manifests/crds/*-crd.yaml'
+  copy_manifests knative-serving-crds knative-serving "$serving/300-resources/*.yaml" 'knative.dev/caching:config/*.yaml' \
+    "$networking"/{certificate,domain-claim,ingress,serverlessservice}.yaml
+  copy_manifests knative-serving-config knative-serving "$serving/configmaps/*.yaml" "$networking/config-network.yaml"
 }
 
 if [[ ${1:-} == --kubernetes ]]; then
@@ -201,13 +243,20 @@ if [[ ${1:-} == --kubernetes ]]; then
   [[ -n ${2:-} && -f $pins ]] || die "no minor of Kubernetes is called '${2:-}'; there are: $(cd minors && echo *)"
   shift 2
   assets=$(assets_folder)
-  build_minor "$@"
+  build_others "--kubernetes ${modules#*/}" "$@"
+  exit
+fi
+if [[ ${1:-} == --third-party ]]; then
+  modules=third-party
+  pins=$modules/pins
+  assets=$(assets_folder)
+  build_others "$@"
   exit
 fi
 assets=$(assets_folder)
 case ${1:-} in
   --path) echo "$assets" ;;
   --clean) rm -rf "$cache" ;;
-  -*) die "unknown argument '$1'; known: --path, --clean, --kubernetes" ;;
+  -*) die "unknown argument '$1'; known: --path, --clean, --kubernetes, --third-party" ;;
   *) build "$@" ;;
 esac

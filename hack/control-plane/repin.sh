@@ -125,7 +125,23 @@ helm() {
   complete helm helm.sh/helm/v4/cmd/helm
 }
 
-for part in "${@:-etcd kubernetes ytt crane helm docker_registry source_controller kustomize_controller minors}"; do
+# For `make test-third-party`. Argo CD 3.2.12 does not compile, 3.3 and later need a module that is in its repository alone; Knative Serving after 0.42
+# needs one that is not published.
+third_party() {
+  local modules=third-party
+  argo_cd
+  wrap knative-serving knative.dev/serving v0.42.2 knative.dev/serving/cmd/controller
+  complete knative-serving knative.dev/serving/cmd/controller
+}
+
+argo_cd() {
+  local path=github.com/argoproj/argo-cd/v3 version=v3.2.11
+  wrap argo-cd "$path" "$version" "$path/cmd"
+  sed -n '/^replace (/,/^)/p' "$(module_dir "$path" "$version")/go.mod" >>"$modules/argo-cd/go.mod"
+  complete argo-cd "$path/cmd"
+}
+
+for part in "${@:-etcd kubernetes ytt crane helm docker_registry source_controller kustomize_controller minors third_party}"; do
   for name in $part; do
     echo "control-plane: pinning $name"
     "$name"

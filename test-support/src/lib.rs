@@ -65,7 +65,7 @@ pub use objects::{all_objects, objects_in};
 pub use observe::{Change, Observed, observe};
 pub use oci_registry::OciRegistry;
 pub use ports::free_port;
-pub use process::{Process, Usage};
+pub use process::{Process, ProcessBuilder, Usage};
 pub use scrape::{http_get, sum_of};
 pub use scratch::Scratch;
 pub use shared::shared_control_plane;
