@@ -108,6 +108,11 @@ impl<E: Entry> Reflector<E> {
             .collect()
     }
 
+    /// Those keys, of what changed last first.
+    pub(crate) fn newest_first(&self, wanted: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
+        self.kept.read().newest_first(wanted)
+    }
+
     /// Shows every entry, in no particular order, without keeping any. Nothing else is written meanwhile.
     pub fn for_each(&self, mut show: impl FnMut(&E)) {
         for (_, entry) in self.kept.read().iter() {

@@ -62,6 +62,14 @@ impl<V> Overlaid<V> {
         self.held.iter().map(|(key, (_, value))| (key, value))
     }
 
+    /// Those keys, of what changed last first.
+    pub(crate) fn newest_first(&self, wanted: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
+        let held = self.held.iter().filter(|(key, _)| wanted(key));
+        let mut found: Vec<_> = held.map(|(key, (version, _))| (*version, key)).collect();
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        found.into_iter().map(|(_, key)| key.clone()).collect()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.held.len()
     }

@@ -72,6 +72,23 @@ async fn changes(events: Vec<Event<Value>>, reflector: &Arc<Reflector<Seen>>) ->
 }
 
 #[tokio::test]
+async fn what_changed_last_comes_first_if_it_is_asked_for() {
+    let reflector = Arc::new(Reflector::<Seen>::default());
+    let named = |name, version| object(name, version, json!("x"));
+    let shown = listing([
+        named("a", 9),
+        named("b", 200),
+        named("c", 30),
+        named("d", 1),
+    ]);
+    changes(shown, &reflector).await;
+    changes(vec![Event::Apply(named("d", 1000))], &reflector).await;
+    let found = reflector.newest_first(|key| &*key.name != "c");
+    let names: Vec<&str> = found.iter().map(|key| &*key.name).collect();
+    assert_eq!(names, ["d", "b", "a"]);
+}
+
+#[tokio::test]
 async fn changes_are_told_once_the_first_listing_is_complete() {
     let reflector = Arc::new(Reflector::<Seen>::default());
     let first = listing([object("a", 1, json!("x")), object("b", 2, json!(5))]);

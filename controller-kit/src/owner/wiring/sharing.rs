@@ -74,7 +74,8 @@ impl Follower {
         }
     }
 
-    /// What falls to this replica now was reconciled by another before: nobody else wakes it here.
+    /// What falls to this replica now was reconciled by another before: nobody else wakes it here. Whoever waits for
+    /// something changed it last, and need not wait for the thousands that did not.
     fn wake_gained(&mut self, wake_beside: &impl Fn()) {
         let held = self.share.held();
         let before = std::mem::replace(&mut self.held, held);
@@ -82,9 +83,9 @@ impl Follower {
         if self.held == before {
             return;
         }
-        let owners = self.shell.owners.all().into_iter();
-        let gained = owners.filter(|(key, _)| is_gained(&key.namespace));
-        self.shell.wake_all(gained.map(|(key, _)| key), None);
+        let owners = &self.shell.owners;
+        let gained = owners.newest_first(|key| is_gained(&key.namespace));
+        self.shell.wake_all(gained, None);
         let watches = self.shell.submitter.watches();
         watches.wake_for_cluster_scoped(is_gained);
         if is_gained("") {
