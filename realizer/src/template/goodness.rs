@@ -101,6 +101,13 @@ impl Goodness {
         self.readiness().map_or(&[], |readiness| &readiness.others)
     }
 
+    /// Whether what `failed` says of an object may be about the spec before: of a kind that counts no generations.
+    pub(crate) fn is_failure_untied(&self, object: &Value) -> bool {
+        self.readiness().is_some_and(|readiness| {
+            readiness.failed.is_some() && !readiness.generation.is_told(object)
+        })
+    }
+
     fn readiness(&self) -> Option<&Readiness> {
         match self {
             Self::Done(readiness) => Some(readiness),

@@ -26,7 +26,7 @@ use crate::values::canonical;
 use crate::values::redaction::Taint;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
 use crate::walk::{At, Walk};
-use crate::{Observation, Observed, Submission, SubmitFailure, SubmitFailureKind, Write};
+use crate::{Observation, Observed, Submission, SubmitFailure, SubmitFailureKind, Template, Write};
 
 /// Keeps an object as it is until it is good or has failed.
 pub(super) struct UpdateGate;
@@ -234,12 +234,17 @@ impl Walk<'_> {
         let rule = result
             .template
             .as_ref()
-            .and_then(|template| template.updates.clone());
-        let (Some(rule), Some(arrived)) = (rule, self.steps.put_down(step)) else {
+            .and_then(|template| Some((template.updates.clone()?, template)));
+        let (Some((rule, template)), Some(arrived)) = (rule, self.steps.put_down(step)) else {
             return result;
         };
         let is_newest = arrived.stack.applied.number == arrived.stack.newest;
-        let weighed = rule.weigh(arrived, came(&result.end), &self.now);
+        let mut came = came(&result.end);
+        // It may be the failure of the one before: no other is passed over for it.
+        if is_newest && matches!(came, Came::Failed(_)) && is_untied(template, &result.end) {
+            came = Came::Nothing;
+        }
+        let weighed = rule.weigh(arrived, came, &self.now);
         if let StepEnd::Submitted(submitted) = &mut result.end
             && submitted.good().is_some()
             && (!is_newest || weighed.is_next_due)
@@ -288,6 +293,17 @@ fn came(end: &StepEnd) -> Came {
             },
         ) => Came::Failed(error.to_string()),
         StepEnd::Submitted(_) | StepEnd::PassedThrough(_) | StepEnd::Failed(_) => Came::Nothing,
+    }
+}
+
+/// Whether the object does not say of which spec it speaks where it says that it has failed. A run has but one.
+fn is_untied(template: &Template, end: &StepEnd) -> bool {
+    match end {
+        StepEnd::Submitted(submitted) => {
+            let object = &submitted.observed.object;
+            !template.lifecycle.is_immutable() && template.goodness.is_failure_untied(object)
+        }
+        StepEnd::PassedThrough(_) | StepEnd::Failed(_) => false,
     }
 }
 

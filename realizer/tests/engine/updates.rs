@@ -140,6 +140,55 @@ fn of_1_running_and_2_good_3_good_4_bad_4_is_applied_and_then_3_and_never_2() {
     assert_eq!(asked(&mut scenario), "5");
 }
 
+/// A build that reports which revision it has come to, and whether the last try failed, and counts no generations.
+fn counts_no_generations() -> Scenario {
+    let rules = DOCUMENTS.find("  observedCompletion:").unwrap();
+    let template = DOCUMENTS[rules..].find("  template:").unwrap();
+    let completion = &DOCUMENTS[rules..rules + template];
+    let matches = "  observedMatches: [{input: .spec.revision, output: .status.revision}]
+  failed: {key: .status.phase, value: Failed}
+";
+    let mut scenario = Scenario::new(&documents(WAIT).replace(completion, matches));
+    scenario.advance();
+    scenario
+}
+
+#[test]
+fn a_failure_that_may_be_of_the_spec_before_lets_newer_updates_go_on_and_no_earlier_one() {
+    let mut scenario = counts_no_generations();
+    for revision in ["2", "3", "4"] {
+        push(&mut scenario, revision);
+    }
+    scenario.cluster.object("build")["status"] =
+        json!({"revision": "1", "latestGoodOutput": "image@1", "phase": "Done"});
+    scenario.advance();
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "4");
+    scenario.cluster.object("build")["status"]["phase"] = json!("Failed");
+    for _ in 0..3 {
+        scenario.advance();
+        assert_eq!(asked(&mut scenario), "4", "3 has not been tried");
+    }
+    assert_eq!(deployed(&mut scenario), "image@1");
+    assert!(
+        good(&scenario).starts_with("False/Failed/"),
+        "{}",
+        good(&scenario)
+    );
+    push(&mut scenario, "5");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "5");
+    // It still says what came of 4.
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "5");
+    scenario.cluster.object("build")["status"] =
+        json!({"revision": "5", "latestGoodOutput": "image@5", "phase": "Done"});
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "image@5");
+    assert_eq!(waits(&scenario), [""; 0]);
+    settles(&mut scenario);
+}
+
 #[test]
 fn an_update_of_an_object_that_is_good_is_applied_as_soon_as_it_is_written_down() {
     let mut scenario = waiting();
