@@ -122,8 +122,8 @@ build_binaries() { # name... ; all without names
   done < <(grep -v '^#' "$pins")
 }
 
-# A folder of manifests from modules; each argument after its name is a module's path and a pattern below it. Objects of
-# several modules that have one name of file are in one folder, which none of these do.
+# A folder of manifests from modules; each argument after its name is a module's path and a pattern below it. They all go
+# into one folder: no two of the files have one name.
 copy_manifests() { # name wrapper path:pattern...
   local name=$1 wrapper=$2 entry source
   shift 2
