@@ -122,11 +122,11 @@ build_binaries() { # name... ; all without names
   done < <(grep -v '^#' "$pins")
 }
 
-# A folder of manifests from modules; each argument after its name is a module's path and a pattern below it. They all go
-# into one folder: no two of the files have one name.
-copy_manifests() { # name wrapper path:pattern...
-  local name=$1 wrapper=$2 entry source
-  shift 2
+# A folder of manifests from modules. Each argument after its name is a wrapper, the path of a module that it requires, and a
+# pattern below that. They all go into one folder: no two of the files have one name.
+copy_manifests() { # name wrapper:path:pattern...
+  local name=$1 entry wrapper path pattern source
+  shift
   if [[ -d $assets/$name ]]; then
     say "$name: cached"
     return
@@ -135,9 +135,10 @@ copy_manifests() { # name wrapper path:pattern...
   rm -rf "$assets/.$name.partial"
   mkdir "$assets/.$name.partial"
   for entry in "$@"; do
-    source=$(cd "$modules/$wrapper" && go list -m -f '{{.Dir}}' "${entry%%:*}")
+    IFS=: read -r wrapper path pattern <<<"$entry"
+    source=$(cd "$modules/$wrapper" && go list -m -f '{{.Dir}}' "$path")
     # shellcheck disable=SC2086 # the pattern
-    cp "$source"/${entry#*:} "$assets/.$name.partial/"
+    cp "$source"/$pattern "$assets/.$name.partial/"
   done
   chmod u+w "$assets/.$name.partial"/*
   mv "$assets/.$name.partial" "$assets/$name"
@@ -145,21 +146,8 @@ copy_manifests() { # name wrapper path:pattern...
 }
 
 copy_flux_crds() {
-  if [[ -d $assets/flux-crds ]]; then
-    say "flux-crds: cached"
-    return
-  fi
-  require_tools
-  local part module
-  rm -rf "$assets/.flux-crds.partial"
-  mkdir "$assets/.flux-crds.partial"
-  for part in source-controller kustomize-controller; do
-    module=$(cd "modules/$part" && go list -m -f '{{.Dir}}' "github.com/fluxcd/$part")
-    cp "$module"/config/crd/bases/*.yaml "$assets/.flux-crds.partial/"
-  done
-  chmod u+w "$assets"/.flux-crds.partial/*
-  mv "$assets/.flux-crds.partial" "$assets/flux-crds"
-  say "flux-crds: copied"
+  copy_manifests flux-crds 'source-controller:github.com/fluxcd/source-controller:config/crd/bases/*.yaml' \
+    'kustomize-controller:github.com/fluxcd/kustomize-controller:config/crd/bases/*.yaml'
 }
 
 # The kinds of cert-manager that conventions read. Its programs are no part of the module.
@@ -230,11 +218,11 @@ check_redis() {
 }
 
 copy_third_party_manifests() {
-  local serving=knative.dev/serving:config/core networking=knative.dev/networking:config
-  copy_manifests argo-cd-crds argo-cd 'github.com/argoproj/argo-cd/v3:manifests/crds/*-crd.yaml'
-  copy_manifests knative-serving-crds knative-serving "$serving/300-resources/*.yaml" 'knative.dev/caching:config/*.yaml' \
+  local serving=knative-serving:knative.dev/serving:config/core networking=knative-serving:knative.dev/networking:config
+  copy_manifests argo-cd-crds 'argo-cd:github.com/argoproj/argo-cd/v3:manifests/crds/*-crd.yaml'
+  copy_manifests knative-serving-crds "$serving/300-resources/*.yaml" 'knative-serving:knative.dev/caching:config/*.yaml' \
     "$networking"/{certificate,domain-claim,ingress,serverlessservice}.yaml
-  copy_manifests knative-serving-config knative-serving "$serving/configmaps/*.yaml" "$networking/config-network.yaml"
+  copy_manifests knative-serving-config "$serving/configmaps/*.yaml" "$networking/config-network.yaml"
 }
 
 if [[ ${1:-} == --kubernetes ]]; then
