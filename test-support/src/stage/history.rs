@@ -144,6 +144,11 @@ impl Versions {
         Self(Followed::from_now(api).await)
     }
 
+    /// What was seen until now.
+    pub fn so_far(&self) -> Vec<Value> {
+        self.0.heard().notes.clone()
+    }
+
     /// What was seen until now, up to this version of an object and whatever followed it.
     pub async fn up_to(&self, object: &Value) -> Vec<Value> {
         let version = &object["metadata"]["resourceVersion"];
