@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 
 use api_types::{Provenance, ProvenanceInput};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::tree::{Step, Tree, plain, short_hex};
@@ -56,7 +57,7 @@ pub use past::Past;
 /// assert_eq!(render(&trace)[3], "   └─ fetch  revision = main@1");
 /// # Ok::<(), cli::tree::TreeError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
     /// Kind of the owner.
@@ -70,7 +71,7 @@ pub struct Trace {
 }
 
 /// A step, with what it gave and what that was made from.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Made {
     /// Name of the step.
@@ -94,7 +95,7 @@ pub struct Made {
 }
 
 /// An output.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Given {
     /// `url`, `revision`, `image` or `config`.
@@ -106,12 +107,13 @@ pub struct Given {
 }
 
 /// What is known of how outputs were made.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Making {
     /// Identity of the outputs.
     pub identity: String,
     /// When they were accepted.
+    #[schemars(extend("format" = "date-time"), with = "String")]
     pub accepted: Time,
     /// Uid of the object that they were read from.
     pub uid: String,
@@ -127,7 +129,7 @@ pub struct Making {
 }
 
 /// What went into a step.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Ancestor {
     /// The output of a step as it is now.
@@ -142,6 +144,11 @@ pub enum Ancestor {
         #[serde(skip_serializing_if = "Option::is_none")]
         doubt: Option<&'static str>,
     },
+}
+
+/// The JSON Schema (2020-12) of a [`Trace`] as `carto trace -o json` prints it.
+pub fn json_schema() -> schemars::Schema {
+    schemars::schema_for!(Trace)
 }
 
 impl Trace {

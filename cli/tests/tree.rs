@@ -30,7 +30,7 @@ use cli::tree::{Colors, Depth, Found, State, Tree, render};
 use realizer::Family;
 use serde_json::{Value, json};
 
-use cli::trace::{Past, Trace, in_toto};
+use cli::trace::{Ancestor, Past, Trace, in_toto};
 use plays::{PLAYS, Scene};
 
 fn golden() -> PathBuf {
@@ -460,6 +460,78 @@ fn a_trace_is_an_in_toto_statement_for_each_step_that_knows_its_making() {
     assert_eq!(sources.len(), 2);
     assert_eq!(sources[1]["annotations"]["value"], "main@sha1:4711");
     assert_eq!(sources[1]["digest"], statements[1]["subject"][1]["digest"]);
+}
+
+/// What the specifications of Statements (in-toto v1) and of their predicate (SLSA v1) ask for.
+fn assert_is_statement(statement: &Value) {
+    let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    let is_uri = |value: &Value| is_text(value) && value.as_str().unwrap().contains("://");
+    let has_digest = |it: &Value| {
+        let digests = it["digest"].as_object();
+        digests.is_some_and(|it| !it.is_empty() && it.values().all(is_text))
+    };
+    let all =
+        |list: &Value, is_it: &dyn Fn(&Value) -> bool| list.as_array().unwrap().iter().all(is_it);
+    assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
+    assert_eq!(statement["predicateType"], "https://slsa.dev/provenance/v1");
+    let subjects = statement["subject"].as_array().unwrap();
+    assert!(
+        !subjects.is_empty() && subjects.iter().all(has_digest),
+        "{statement}"
+    );
+    let build = &statement["predicate"]["buildDefinition"];
+    assert!(is_uri(&build["buildType"]) && build["externalParameters"].is_object());
+    assert!(
+        all(&build["resolvedDependencies"], &has_digest),
+        "{statement}"
+    );
+    let run = &statement["predicate"]["runDetails"];
+    assert!(is_uri(&run["builder"]["id"]));
+    let finished = run["metadata"]["finishedOn"].as_str().unwrap();
+    assert!(finished.parse::<jiff::Timestamp>().is_ok(), "{finished}");
+}
+
+#[test]
+fn statements_are_what_their_specifications_ask_for_whatever_is_known_of_a_step() {
+    let mut trace = traced(&plays::traceable());
+    let mut made = trace.ends[0].clone();
+    // A step without values, and one of a Secret.
+    made.outputs.clear();
+    trace.ends.push(made);
+    let Ancestor::Known(mut secret) = trace.ends[0].inputs[0].clone() else {
+        panic!("nothing went in");
+    };
+    secret.making = trace.ends[0].making.clone().or(secret.making);
+    for output in &mut secret.outputs {
+        output.value = "<redacted>".to_owned();
+        output.digest = "hmac-sha256:0".to_owned();
+    }
+    "secret".clone_into(&mut secret.step);
+    trace.ends.push(*secret);
+    trace.ends[0].inputs.push(Ancestor::Gone {
+        step: "gone".to_owned(),
+        gone: "ab".repeat(16),
+        doubt: None,
+    });
+    let statements = in_toto(&trace);
+    assert!(statements.len() >= 3, "{statements:?}");
+    statements.iter().for_each(assert_is_statement);
+    let told = serde_json::to_string(&statements).unwrap();
+    assert!(
+        told.contains("cartoIdentity") && !told.contains("redacted"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_schema_of_a_trace_is_the_one_in_the_documentation() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/behaviour/trace.schema.json");
+    let schema = serde_json::to_string_pretty(&cli::trace::json_schema()).unwrap() + "\n";
+    if std::env::var("UPDATE_GOLDEN").is_ok_and(|update| update == "1") {
+        fs::write(&file, &schema).unwrap();
+    }
+    let documented = fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(schema, documented, "UPDATE_GOLDEN=1 writes it anew");
 }
 
 #[test]
