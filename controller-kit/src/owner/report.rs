@@ -74,6 +74,16 @@ impl<'o> From<&'o Owner> for Subject<'o> {
     }
 }
 
+/// What came of a write of a status.
+enum Wrote {
+    /// It is of the owner as it is.
+    Latest,
+    /// Somebody changed the owner while it was reconciled.
+    Changed,
+    /// The API server has dropped some of it: the definition of the kind is older than this controller.
+    Pruned,
+}
+
 impl OwnerShell {
     /// Writes the status if it changed and is due, sends the events, and says when to look again. `rights_changes` is how
     /// often rights had changed when the reconcile began.
@@ -181,14 +191,21 @@ impl OwnerShell {
             }
             Due::After(wait) => Ok(Some(wait)),
             Due::Now => match self.write(owner, outcome).await {
-                Ok(true) => {
+                Ok(Wrote::Latest) => {
                     self.status_stands(key, owner, outcome);
                     Ok(None)
                 }
                 // The store holds the reply now, so the event of that change will wake nobody.
-                Ok(false) => {
+                Ok(Wrote::Changed) => {
                     debug!("changed while it was reconciled");
                     Err(rest.unwrap_or(Next::After(Duration::ZERO)))
+                }
+                Ok(Wrote::Pruned) => {
+                    warn!(
+                        "the API server drops fields of the status: apply the CustomResourceDefinitions of this version \
+                         (deploy/crds)"
+                    );
+                    Err(rest.unwrap_or(Next::Backoff))
                 }
                 Err(error) => Err(self.not_written(key, rest, &error)),
             },
@@ -302,8 +319,7 @@ impl OwnerShell {
         }
     }
 
-    /// Writes the status; whether nobody changed the owner while it was reconciled.
-    async fn write(&self, owner: Subject<'_>, outcome: &Outcome) -> Result<bool, RequestError> {
+    async fn write(&self, owner: Subject<'_>, outcome: &Outcome) -> Result<Wrote, RequestError> {
         let object = Written {
             namespace: Some(owner.namespace.as_str()),
             name: owner.name.as_str(),
@@ -317,14 +333,22 @@ impl OwnerShell {
             outcome.unless_changed.map(|field| (field, known))
         };
         let written = self.statuses.write(object, &outcome.status, known).await?;
-        let is_the_latest = is_same_but_for_status(owner.object, &written);
+        // Where the next walk begins at once it goes on from what this one wrote, and would do so for ever.
+        let is_pruned = outcome.again == Some(Duration::ZERO)
+            && written["status"].as_object().is_some()
+            && written["status"] != outcome.status;
+        let wrote = match is_same_but_for_status(owner.object, &written) {
+            _ if is_pruned => Wrote::Pruned,
+            true => Wrote::Latest,
+            false => Wrote::Changed,
+        };
         self.owners.overlay(written);
         log::tell(&owner.object["status"], outcome);
         self.emit_for_owner(
             owner,
             outcome.events.iter().filter(|event| !event.immediate),
         );
-        Ok(is_the_latest)
+        Ok(wrote)
     }
 
     fn emit_for_owner<'e>(
@@ -513,6 +537,33 @@ mod tests {
             let reconciled = after_answer(StatusCode::NOT_FOUND, of_the_path).await;
             let unwritten = Reconciled::new(Next::Backoff, "infrastructure");
             assert_eq!(reconciled, unwritten, "{of_the_path}");
+        }
+    }
+
+    /// The walk after it would find what this one found, and begin at once as well.
+    #[tokio::test]
+    async fn where_fields_of_a_status_are_dropped_nothing_is_written_over_and_over() {
+        let owner_with = |status: Value| {
+            let mut owner: Value = serde_json::from_str(OWNER).unwrap();
+            owner["status"] = status;
+            owner.to_string()
+        };
+        let kept = json!({"observedGeneration": 1});
+        for (stored, expected) in [
+            (kept, Next::After(Duration::ZERO)),
+            (json!({}), Next::Backoff),
+        ] {
+            let urgent = Outcome {
+                again: Some(Duration::ZERO),
+                ..outcome(ConditionStatus::True, &Reason::Ready)
+            };
+            let realized = Realized::unrealized(urgent, Vec::new());
+            let answer = owner_with(stored);
+            let answer = Some((StatusCode::OK, answer.as_str()));
+            let reconciled = Scene::set()
+                .report(realized, http::Method::PATCH, answer)
+                .await;
+            assert_eq!(reconciled.next, expected);
         }
     }
 
