@@ -49,24 +49,26 @@ impl OwnedValues {
         Some(Self::of(object, ours?))
     }
 
-    /// Of an object that was created and not applied: what the one who created it owns of it still, its metadata aside;
-    /// `None` if that is nothing.
+    /// Of an object that was created and not applied: what the one who created it owns of it still, its metadata aside, and
+    /// when he wrote to it last; `None` if that is nothing. Whoever changes a value in his name and changes it back leaves the
+    /// same values at another time.
     ///
     /// ```
     /// use serde_json::json;
     /// use submission::OwnedValues;
     ///
-    /// let live = |script: &str| json!({
+    /// let live = |script: &str, time: &str| json!({
     ///     "metadata": {"managedFields": [{
-    ///         "manager": "carto", "operation": "Update", "apiVersion": "batch/v1",
+    ///         "manager": "carto", "operation": "Update", "apiVersion": "batch/v1", "time": time,
     ///         "fieldsV1": {"f:metadata": {"f:labels": {}}, "f:spec": {"f:script": {}}},
     ///     }]},
     ///     "spec": {"script": script},
     /// });
-    /// let values = OwnedValues::created_by(&live("test"), "carto");
+    /// let values = OwnedValues::created_by(&live("test", "10:00"), "carto");
     /// assert!(values.is_some());
-    /// assert_ne!(values, OwnedValues::created_by(&live("true"), "carto"));
-    /// assert_eq!(OwnedValues::created_by(&live("test"), "nobody"), None);
+    /// assert_ne!(values, OwnedValues::created_by(&live("true", "10:00"), "carto"));
+    /// assert_ne!(values, OwnedValues::created_by(&live("test", "10:01"), "carto"));
+    /// assert_eq!(OwnedValues::created_by(&live("test", "10:00"), "nobody"), None);
     /// ```
     pub fn created_by(object: &Value, field_manager: &str) -> Option<Self> {
         let entries = object["metadata"]["managedFields"].as_array()?;
@@ -79,7 +81,10 @@ impl OwnedValues {
         // Of an object that we only marked, nothing is ours; an entry without fields would stand for all of it.
         (!fields.is_empty()).then(|| {
             let entry = json!({"apiVersion": ours["apiVersion"], "fieldsV1": fields});
-            Self::of(object, &entry)
+            let mut hasher = Sha256::new();
+            hasher.update(Self::of(object, &entry).0);
+            feed_text(&mut hasher, ours["time"].as_str().unwrap_or_default());
+            Self(shortened(hasher))
         })
     }
 
@@ -93,6 +98,12 @@ impl OwnedValues {
         );
         feed_owned(&mut hasher, Some(object), &entry["fieldsV1"]);
         Self(shortened(hasher))
+    }
+}
+
+impl fmt::Display for OwnedValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
     }
 }
 

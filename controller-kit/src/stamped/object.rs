@@ -56,6 +56,9 @@ pub struct Memory {
     pub is_passing: bool,
     /// The immutable object.
     pub run: Option<Box<KnownAs>>,
+    /// Whether it was seen with other values in the fields that are ours than it has or had at another time. What came of an
+    /// immutable object may be of any of them, however often they are put back.
+    pub was_changed: bool,
 }
 
 /// An object of an immutable family that a walk made.
@@ -202,16 +205,29 @@ impl Stamped {
     }
 }
 
-impl Memory {
-    /// What was known before and is not known anew.
-    pub(crate) fn take_over(&mut self, before: &Self) {
-        if self.state.is_none() {
-            self.state = before.state;
-            self.is_passing = before.is_passing;
+impl Stamped {
+    /// Takes over what was known of the object when it was `before`, and is not known anew.
+    pub(crate) fn remember(&mut self, before: &Self) {
+        // What a write of ours changes is no change by others.
+        let is_written = self.memory.run.is_some();
+        let is_changed = !is_written && self.values != before.values;
+        let memory = &mut self.memory;
+        memory.was_changed |= is_changed || before.memory.was_changed;
+        if memory.state.is_none() {
+            memory.state = before.memory.state;
+            memory.is_passing = before.memory.is_passing;
         }
-        if self.run.is_none() {
-            self.run.clone_from(&before.run);
+        if memory.run.is_none() {
+            memory.run.clone_from(&before.memory.run);
         }
+    }
+
+    /// Takes over what the reply to a write of ours said, though the watch has told of this later version before.
+    pub(crate) fn hear_of(&mut self, mut reply: Self) {
+        let is_changed = self.values != reply.values;
+        reply.remember(self);
+        reply.memory.was_changed |= is_changed;
+        self.memory = reply.memory;
     }
 }
 
@@ -269,6 +285,61 @@ mod tests {
         let content = projected(&partial, &["kind", "apiVersion"]).content();
         assert_eq!(content["apiVersion"], "test.run/v1");
         assert_eq!(content["kind"], "Test");
+    }
+
+    /// A run of ours that holds this.
+    fn run(value: &str) -> Stamped {
+        let entry = json!({
+            "manager": "m", "operation": "Update", "apiVersion": "test.run/v1", "time": "2026-01-01T00:00:00Z",
+            "fieldsV1": {"f:spec": {"f:value": {}}},
+        });
+        let metadata = json!({"name": "a", "managedFields": [entry]});
+        projected(
+            &json!({"metadata": metadata, "spec": {"value": value}}),
+            &[],
+        )
+    }
+
+    /// As the reply to our create tells of it.
+    fn created(value: &str) -> Stamped {
+        let mut created = run(value);
+        created.memory.run = Some(Box::new(KnownAs {
+            digest: None,
+            sequence: 1,
+            state: None,
+            beside: None,
+        }));
+        created
+    }
+
+    #[test]
+    fn what_others_have_changed_stays_changed_when_they_change_it_back() {
+        let (before, mut changed, mut back) = (created("1"), run("2"), run("1"));
+        changed.remember(&before);
+        assert!(changed.memory.was_changed);
+        back.remember(&changed);
+        assert!(back.memory.was_changed && back.memory.run.is_some());
+    }
+
+    #[test]
+    fn a_change_that_the_watch_tells_of_before_the_reply_to_the_creation_is_one() {
+        let mut held = run("2");
+        held.hear_of(created("1"));
+        assert!(held.memory.was_changed && held.memory.run.is_some());
+        let mut back = run("1");
+        back.remember(&run("2"));
+        back.hear_of(created("1"));
+        assert!(back.memory.was_changed);
+        let mut echo = run("1");
+        echo.hear_of(created("1"));
+        assert!(!echo.memory.was_changed);
+    }
+
+    #[test]
+    fn what_a_write_of_ours_has_changed_was_not_changed_by_others() {
+        let mut written = created("2");
+        written.remember(&run("1"));
+        assert!(!written.memory.was_changed);
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Store {
 
     /// A reply to our own write shows an object. The reply is newer than what the watch has delivered,
     /// unless the object was deleted in between.
-    pub(crate) fn overlay(&mut self, mut object: Stamped) {
+    pub(crate) fn overlay(&mut self, object: Stamped) {
         if self.tombstones.contains(&object.uid) {
             return;
         }
@@ -114,8 +114,7 @@ impl Store {
         let held = self.objects.get_mut(&object.key);
         if let Some(held) = held.filter(|held| held.uid == object.uid) {
             // The watch was faster than the reply, which may still say what we know of the object.
-            object.memory.take_over(&held.memory);
-            Arc::make_mut(held).memory = object.memory;
+            Arc::make_mut(held).hear_of(object);
         }
     }
 
@@ -166,7 +165,7 @@ impl Store {
         let (key, version) = (object.key.clone(), object.resource_version);
         let before = self.get(&key);
         if let Some(before) = before.as_ref().filter(|before| before.uid == object.uid) {
-            object.memory.take_over(&before.memory);
+            object.remember(before);
         }
         if before.as_ref().is_some_and(|before| **before == object) {
             // Nothing a reconcile could see, but the version has moved on.

@@ -105,7 +105,7 @@ impl<'a> Attempt<'a> {
         let mut live = self.project(value);
         let known = self.source.watch().get(&live.key);
         if let Some(known) = known.filter(|known| known.uid == live.uid) {
-            live.memory.take_over(&known.memory);
+            live.remember(&known);
         }
         Arc::new(live)
     }

@@ -72,7 +72,9 @@ impl Member {
             observed.sequence = known.sequence;
             observed.digest = known.digest.as_deref().map(str::to_owned);
             observed.unchanged = self.is_unchanged(known, &observed.object);
-            observed.state = known.state.as_deref().map(str::to_owned);
+            // Status forgets what one that was changed held, so that after a restart it is not taken for unchanged.
+            let state = known.state.as_deref().filter(|_| observed.unchanged);
+            observed.state = state.map(str::to_owned);
         }
         if let Some(beside) = &mut observed.beside {
             let made_with = self.known.as_ref().and_then(|known| known.beside.clone());
@@ -84,6 +86,9 @@ impl Member {
     /// Whether its values are those that it was made with. Of one that was made before they were remembered, only the API
     /// server's count of changes says so.
     fn is_unchanged(&self, known: &KnownAs, content: &Value) -> bool {
+        if self.object.memory.was_changed {
+            return false;
+        }
         match &known.state {
             Some(state) => state_of(&self.object, known).is_some_and(|now| now == **state),
             None => content["metadata"]["generation"] == 1,

@@ -394,21 +394,45 @@ pub(crate) async fn run_after(stage: &Stage, run: &Value) -> Value {
     .await
 }
 
+/// Somebody asks a run for this.
+async fn ask(stage: &Stage, run: &Value, field_manager: &str, revision: &str) -> Value {
+    let tenant = stage.tenant().await;
+    let name = &run["metadata"]["name"];
+    let asked = json!({
+        "apiVersion": TESTS, "kind": "Test", "metadata": {"name": name},
+        "spec": {"value": {"revision": revision}},
+    });
+    tenant.patch_as(field_manager, &asked).await.unwrap()
+}
+
+/// The controller of runs has come to one.
+async fn ends(stage: &Stage, run: &Value, image: &str) {
+    let good = json!({
+        "latestGoodOutput": image, "conditions": [{"type": "Ready", "status": "True"}],
+    });
+    let name = run["metadata"]["name"].as_str().unwrap();
+    stage.report(name, good).await;
+}
+
 async fn a_changed_run_yields_nothing(field_manager: &str) {
     let (stage, run) = running(CHAIN).await;
+    ask(&stage, &run, field_manager, "evil").await;
+    ends(&stage, &run, "image@evil").await;
+    is_made_again(&stage, &run).await;
+}
+
+/// The run is not read; as the condition says, it is deleted, and made again.
+async fn is_made_again(stage: &Stage, run: &Value) {
+    is_not_read(stage).await;
     let name = run["metadata"]["name"].as_str().unwrap();
-    let tenant = stage.tenant().await;
-    let evil = json!({
-        "apiVersion": TESTS, "kind": "Test", "metadata": {"name": name},
-        "spec": {"value": {"revision": "evil"}},
-    });
-    tenant.patch_as(field_manager, &evil).await.unwrap();
-    let good = |image: &str| {
-        json!({
-            "latestGoodOutput": image, "conditions": [{"type": "Ready", "status": "True"}],
-        })
-    };
-    stage.report(name, good("image@evil")).await;
+    stage.delete(TESTS, "Test", name).await;
+    let again = run_after(stage, run).await;
+    assert_eq!(again["spec"]["value"]["revision"], "1");
+    ends(stage, &again, "image@1").await;
+    deployed(stage, "image@1").await;
+}
+
+async fn is_not_read(stage: &Stage) {
     let what = "the changed run is not read";
     stage
         .until("app", what, |owner| {
@@ -418,13 +442,45 @@ async fn a_changed_run_yields_nothing(field_manager: &str) {
         })
         .await;
     assert_eq!(stage.get("v1", "ConfigMap", "app-deployed").await, None);
-    // As the condition says: it is deleted, and made again.
-    stage.delete(TESTS, "Test", name).await;
-    let again = run_after(&stage, &run).await;
-    assert_eq!(again["spec"]["value"]["revision"], "1");
-    let name = again["metadata"]["name"].as_str().unwrap();
-    stage.report(name, good("image@1")).await;
-    deployed(&stage, "image@1").await;
+}
+
+const OUR_NAME: &str = "carto-supplychain";
+
+/// All that is ours is as it was then. What its controller has made of it in between stays.
+#[tokio::test]
+async fn a_run_that_somebody_changed_and_changed_back_under_our_name_yields_nothing() {
+    let (mut stage, run) = running(CHAIN).await;
+    ask(&stage, &run, OUR_NAME, "evil").await;
+    ask(&stage, &run, OUR_NAME, "1").await;
+    ends(&stage, &run, "image@evil").await;
+    is_not_read(&stage).await;
+    stage.settle("app").await;
+    stage.kill_controller();
+    stage.start_controller();
+    stage.settle("app").await;
+    is_made_again(&stage, &run).await;
+}
+
+#[tokio::test]
+async fn a_run_that_was_changed_and_changed_back_while_no_controller_ran_yields_nothing() {
+    let (mut stage, run) = running(CHAIN).await;
+    stage.settle("app").await;
+    stage.kill_controller();
+    let time = |run: &Value| {
+        let entries = run["metadata"]["managedFields"].as_array().unwrap();
+        let ours = entries.iter().find(|entry| entry["manager"] == OUR_NAME);
+        ours.unwrap()["time"].clone()
+    };
+    // The API server counts seconds.
+    eventually("our fields have another time", PATIENCE, async || {
+        ask(&stage, &run, OUR_NAME, "evil").await;
+        let restored = ask(&stage, &run, OUR_NAME, "1").await;
+        time(&restored) != time(&run)
+    })
+    .await;
+    ends(&stage, &run, "image@evil").await;
+    stage.start_controller();
+    is_made_again(&stage, &run).await;
 }
 
 /// A Job that tests the source, and hands it on. It is complete at once: it wants no Pod.
