@@ -68,6 +68,8 @@ pub(crate) struct Arrived {
     /// Whether the object tells by its values alone that the applied one is in it, so that its rendering need not be kept once
     /// nothing is under way.
     pub(crate) is_told_by_object: bool,
+    /// Whether the applied one was done, and others have changed the object since: the next one waits for nothing more.
+    pub(crate) is_lost: bool,
 }
 
 /// What has become of the update that is applied.
@@ -118,6 +120,7 @@ impl UpdateRule {
             stack,
             newest,
             is_told_by_object,
+            is_lost: false,
         }
     }
 
@@ -180,7 +183,11 @@ impl UpdateRule {
             mut stack,
             newest,
             is_told_by_object,
+            is_lost,
         } = arrived;
+        if is_lost {
+            return Self::next(stack, now);
+        }
         let number = stack.applied.number;
         let is_newest = number == stack.newest;
         match came {

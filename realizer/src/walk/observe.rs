@@ -291,9 +291,8 @@ impl Observing<'_> {
         self.submitted(observed, Write::Unchanged, output, Vec::new(), self.kept())
     }
 
-    /// An object in which an earlier update is under way that is not known any more.
-    pub(crate) fn waiting(&self, observed: Observed) -> StepEnd {
-        let why = "an earlier update is under way; the newest waits until it has ended";
+    /// An object to which no update is applied yet, for this reason.
+    pub(crate) fn waiting(&self, observed: Observed, why: &str) -> StepEnd {
         let output = Err(ReadError::NotDone(NotDone::Condition(why.to_owned())));
         self.submitted(observed, Write::Unchanged, output, Vec::new(), self.kept())
     }

@@ -5,6 +5,7 @@
 //!  rendering ─▶ which update is applied? ─┬─▶ it is kept in status: pass that one
 //!                                         ├─▶ it is this rendering: pass it
 //!                                         └─▶ it is not kept ─▶ look ─┬─▶ done, failed or gone: pass this rendering
+//!                                                                     ├─▶ changed by others: hold, and this one is next
 //!                                                                     └─▶ neither: hold
 //! ```
 //!
@@ -85,17 +86,26 @@ impl AfterLook for UnknownApplied {
             rendering,
         } = *self;
         let newest = found.into_iter().rev().find(|member| !member.is_gone);
-        let applied = place.recorded.applied.as_ref();
-        let is_told = arrived.is_told_by_object && applied.is_some_and(|it| it.state.is_some());
         if let Some(newest) = newest {
+            let is_told = arrived.is_told_by_object && is_told_of(&place, &newest);
             let is_applied = newest.digest.as_ref() == Some(&place.digest) && newest.unchanged;
             if is_told && is_applied {
                 return walk.hold_applied(at, &place, newest);
             }
             walk.steps.put_down(at.step);
-            // What others have made of the object is no update of ours, and keeps none away.
-            if !is_told && walk.is_under_way(at, &newest) {
-                let end = walk.observing(at).waiting(newest);
+            let why = if is_told {
+                // What others have made of the object is no update of ours, and keeps none away. But the next one is
+                // applied once status tells of it: a process that is killed in between would take it for theirs as well.
+                arrived.is_lost = true;
+                Some("somebody changed the object after it was good; the newest update is next")
+            } else {
+                let is_under_way = walk.is_under_way(at, &newest);
+                is_under_way.then_some(
+                    "an earlier update is under way; the newest waits until it has ended",
+                )
+            };
+            if let Some(why) = why {
+                let end = walk.observing(at).waiting(newest, why);
                 walk.steps.take_up(at.step, arrived);
                 return Ruling::Hold(at.ended(end, &place));
             }
@@ -305,6 +315,12 @@ fn is_untied(template: &Template, end: &StepEnd) -> bool {
         }
         StepEnd::PassedThrough(_) | StepEnd::Failed(_) => false,
     }
+}
+
+/// Whether status tells what was in this object, as we left it.
+fn is_told_of(place: &Submission, observed: &Observed) -> bool {
+    let applied = place.recorded.applied.as_ref();
+    applied.is_some_and(|it| it.state.is_some() && observed.object["metadata"]["uid"] == it.uid)
 }
 
 /// The object of an update. That of an owner that was made anew, with the status of the former one, would be deleted with the

@@ -272,9 +272,46 @@ fn what_others_have_made_of_an_object_that_was_good_keeps_no_update_away() {
     changed(&mut scenario, "evil");
     says(&mut scenario, "Unknown", Some("image@evil"));
     push(&mut scenario, "2");
+    scenario.advance();
     assert_eq!(asked(&mut scenario), "2");
     assert_eq!(output(&scenario)["value"], "image@1");
     assert_eq!(deployed(&mut scenario), "image@1");
+}
+
+#[test]
+fn an_update_that_comes_while_others_have_changed_the_object_is_written_down_before_it_is_applied()
+{
+    let mut scenario = waiting();
+    ends(&mut scenario, "True");
+    changed(&mut scenario, "evil");
+    scenario.owner["spec"]["image"] = json!("2");
+    // The process is killed before status says what was applied.
+    scenario.advance_and_die();
+    assert_eq!(asked(&mut scenario), "evil");
+    push(&mut scenario, "3");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "3");
+    // This one is under way, and status knows.
+    scenario.owner["spec"]["image"] = json!("4");
+    scenario.advance_and_die();
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "3");
+    assert_eq!(waits(&scenario), ["4"]);
+}
+
+#[test]
+fn of_an_object_that_is_another_one_nothing_is_known_and_what_is_in_it_may_end() {
+    let mut scenario = waiting();
+    ends(&mut scenario, "True");
+    scenario.cluster.prune("build");
+    scenario.owner["spec"]["image"] = json!("2");
+    scenario.advance_and_die();
+    assert_eq!(asked(&mut scenario), "2");
+    push(&mut scenario, "3");
+    assert_eq!(asked(&mut scenario), "2", "it is under way");
+    ends(&mut scenario, "True");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "3");
 }
 
 #[test]
