@@ -154,6 +154,15 @@ pub struct AppliedObject {
     /// somebody else has set fields. Only where the template says `foreignFields: Refuse`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Vec<String>>,
+    /// Digest of the values alone, of 32 hexadecimal digits. Only where the template's rule compares some fields with what
+    /// the object reports, and does not ask about its whole spec.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<String>,
+    /// Digests of what the rule compares, of 32 hexadecimal digits: with these inputs the object held values of somebody else,
+    /// and nothing tells from which values it made what it reports of them. Until it is good with others, or says that it has
+    /// observed its present generation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubtful: Vec<String>,
 }
 
 /// An object of an immutable template.

@@ -263,6 +263,7 @@ impl Cluster {
             sequence: sequence.unwrap_or_default(),
             digest: Some(submission.digest.clone()),
             state: Some(state_of(&submission.digest)),
+            values: Some(state_of(&submission.digest)),
             beside: Some(Beside::expected(Vec::new())),
             version: 1,
             ..Observed::of(object)
@@ -310,6 +311,7 @@ fn replace(held: &mut Observed, submission: &Submission) -> Write {
     }
     held.digest = Some(submission.digest.clone());
     held.state = Some(state_of(&submission.digest));
+    held.values.clone_from(&held.state);
     held.version += 1;
     Write::Patched
 }

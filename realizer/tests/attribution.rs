@@ -28,7 +28,7 @@ mod world;
 
 use checker::{Checker, Explored};
 use runs::Runs;
-use shell::Fault;
+use shell::{Compares, Fault};
 
 #[expect(clippy::print_stderr, reason = "the numbers are told with the tests")]
 fn explored(name: &str, checker: Checker) -> Explored {
@@ -64,6 +64,25 @@ fn nothing_that_is_made_of_refused_fields_goes_downstream() {
     explored("foreign fields", checker);
     let checker = Checker::new(2).with_waiting().with_foreign_fields(1);
     explored("waiting, foreign fields", checker.without_lag());
+}
+
+/// Of a builder that a tenant has asked for, with rules that compare the revision alone.
+#[test]
+fn nothing_that_a_tenant_has_built_of_our_inputs_goes_downstream() {
+    for rule in [Compares::Matches, Compares::Inputs] {
+        let name = |what: &str| format!("{rule:?}, tenant{what}");
+        explored(&name(", lag"), Checker::new(1).comparing(rule, 1));
+        let commits = Checker::new(2).comparing(rule, 1);
+        explored(&name(""), commits.without_lag());
+        let waiting = Checker::new(2).comparing(rule, 1).with_waiting();
+        explored(&name(", waiting"), waiting.without_lag());
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_does_not_forget_what_a_tenant_has_built() {
+    let checker = Checker::new(1).comparing(Compares::Matches, 2);
+    explored("compared, crashes", checker.with_crashes().without_lag());
 }
 
 #[test]
@@ -242,6 +261,17 @@ fn the_checker_finds_every_planted_fault() {
     let crashes = crashes.with_fault(Fault::StatusBelieved).explore();
     let violation = crashes.err().unwrap_or_default();
     assert!(violation.contains("is taken back"), "{violation}");
+    for (fault, rule) in [
+        (Fault::DoubtForgotten, Compares::Matches),
+        (Fault::DoubtNotWritten, Compares::Inputs),
+    ] {
+        let checker = Checker::new(1).comparing(rule, 1).with_fault(fault);
+        let violation = checker.explore().err().unwrap_or_default();
+        assert!(
+            violation.contains("of the tenant"),
+            "{fault:?}: {violation}"
+        );
+    }
     let faults = faults.map(|(fault, expected)| (fault, expected, Checker::new(2)));
     let of_updates =
         of_updates.map(|(fault, expected)| (fault, expected, Checker::new(2).with_waiting()));

@@ -18,6 +18,8 @@ mod attribution;
 mod delivery;
 #[path = "engine/dependencies.rs"]
 mod dependencies;
+#[path = "engine/doubt.rs"]
+mod doubt;
 #[path = "engine/environments.rs"]
 mod environments;
 #[path = "engine/explanation.rs"]

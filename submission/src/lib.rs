@@ -39,6 +39,7 @@
 //! #   recorded: Recorded::default(),
 //! #   adopt: false,
 //! #   refuses_foreign_fields: false,
+//! #   asks_whose_values: false,
 //!     // and so on
 //! };
 //! let owner = OwnerFacts {

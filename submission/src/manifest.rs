@@ -184,6 +184,7 @@ mod tests {
             recorded: Recorded::default(),
             adopt: false,
             refuses_foreign_fields: false,
+            asks_whose_values: false,
         }
     }
 

@@ -392,10 +392,18 @@ fn applied() -> Object {
             ),
         )
         .optional(
+            "doubtful",
+            list(
+                "Digests of the inputs with which it held values of somebody else: what it reports of them is not read.",
+                plain_text(),
+            ),
+        )
+        .optional(
             "state",
             text("Digest of the rendering and of the values that the API server then held in its fields."),
         )
         .required("uid", text("Uid of the object."))
+        .optional("values", text("Digest of the values that the API server then held in its fields."))
 }
 
 fn run() -> Object {

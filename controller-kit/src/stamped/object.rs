@@ -181,6 +181,7 @@ impl Stamped {
             digest: None,
             unchanged: true,
             state: None,
+            values: None,
             beside: self.beside.as_deref().map(|beside| Beside {
                 values: beside.digests().collect(),
                 named: beside.named().iter().map(ToString::to_string).collect(),

@@ -4,9 +4,9 @@ use realizer::{Looked, Observed, Submission};
 use submission::Holder;
 
 use super::attempt::Attempt;
-use super::failure::{Failure, contested};
+use super::failure::{Failure, contested, during};
 use super::{Applicant, Listed, Source, SubmitError, Submitter};
-use crate::stamped::Projection;
+use crate::stamped::{Projection, Stamped};
 
 impl Submitter {
     /// The live object, or the members of its family; `needed` are the paths that the template reads.
@@ -54,7 +54,39 @@ impl Attempt<'_> {
         {
             return Err(contested(message));
         }
-        let observed = held.map(|held| self.observed(&held));
+        let observed = match held {
+            Some(held) => Some(self.observed_as_left(&held).await?),
+            None => None,
+        };
         Ok((observed.into_iter().collect(), Listed::default()))
+    }
+
+    /// An object whose values are not those that status tells holds what we wrote all the same if an apply changes nothing: a
+    /// reply was lost, or a process was killed before it wrote the status.
+    async fn observed_as_left(self, held: &Stamped) -> Result<Observed, Failure> {
+        let mut observed = self.observed(held);
+        let recorded = self.submission.recorded.applied.as_ref();
+        let recorded = recorded.filter(|recorded| *recorded.uid == *held.uid);
+        let recorded = recorded.and_then(|recorded| recorded.values.as_ref());
+        let is_as_left = observed.digest.is_some() || observed.values.as_ref() == recorded;
+        let is_asked = self.submission.asks_whose_values && !is_as_left;
+        if is_asked && self.is_rendered_in(held).await? {
+            observed.digest = Some(self.submission.digest.clone());
+        }
+        Ok(observed)
+    }
+
+    async fn is_rendered_in(self, held: &Stamped) -> Result<bool, Failure> {
+        let object = self.manifest().applied(true).object;
+        match self.client().try_apply(&object).await {
+            Ok(answer) => {
+                let applied = self.project(&answer.body);
+                Ok(applied.uid == held.uid && applied.values == held.values)
+            }
+            Err(error) => match during("dry run", error) {
+                Failure::Reconcile(error) => Err(Failure::Reconcile(error)),
+                _ => Ok(false),
+            },
+        }
     }
 }

@@ -127,6 +127,7 @@ mod tests {
             recorded: realizer::Recorded::default(),
             adopt: false,
             refuses_foreign_fields: false,
+            asks_whose_values: false,
         }
     }
 

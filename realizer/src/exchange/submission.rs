@@ -41,6 +41,10 @@ pub struct Submission {
     /// Whether nothing is read while others have set fields that are not rendered: [`Beside::expected`](super::Beside::expected)
     /// is wanted.
     pub refuses_foreign_fields: bool,
+    /// Whether a look that finds other values than a walk left there has to tell whether they are those of this rendering all
+    /// the same: then the digest of what is found is that of the rendering
+    /// ([`Observed::digest`](super::Observed::digest)). Of a mutable object only.
+    pub asks_whose_values: bool,
 }
 
 /// What the owner's status says of the object, or of the family, that a submission is for. Nobody but the controllers

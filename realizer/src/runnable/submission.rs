@@ -53,6 +53,7 @@ impl Run<'_> {
             },
             adopt: false,
             refuses_foreign_fields: false,
+            asks_whose_values: false,
         })
     }
 

@@ -134,12 +134,14 @@ impl StepEnd {
     }
 
     /// Whether nothing is read because others have set fields of the object, which is good otherwise.
-    pub(crate) fn is_foreign(&self) -> bool {
+    pub(crate) fn is_of_others(&self) -> bool {
         match self {
             Self::Submitted(submitted) => matches!(
                 &submitted.output,
                 Err(StepError::Retrieve {
-                    error: ReadError::Foreign { .. } | ReadError::ForeignUnknown { .. },
+                    error: ReadError::Foreign { .. }
+                        | ReadError::ForeignUnknown { .. }
+                        | ReadError::Doubtful,
                     ..
                 })
             ),

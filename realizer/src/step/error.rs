@@ -373,6 +373,7 @@ impl StepError {
                 | NotDone::Path { .. },
             )
             | ReadError::Changed
+            | ReadError::Doubtful
             | ReadError::Foreign { .. }
             | ReadError::ForeignUnknown { .. }
             | ReadError::NoObject

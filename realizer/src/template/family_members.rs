@@ -34,6 +34,7 @@ impl Observed {
             digest: None,
             unchanged: true,
             state: None,
+            values: None,
             beside: None,
             version: 0,
             is_gone: false,

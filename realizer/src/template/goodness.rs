@@ -12,7 +12,7 @@ mod pair;
 
 use api_types::Template;
 use api_types::templates::{InputOnStatus, OtherObject, SuccessRules};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::completion::{Completion, Generation};
 use self::condition::Condition;
@@ -23,6 +23,7 @@ pub(crate) use self::evidence::{Evidence, RuleInputs, Unknown};
 use crate::template::judgement::Judgement;
 use crate::template::others::NamedObject;
 use crate::template::outputs::ReadError;
+use crate::values::canonical;
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::redaction::{REDACTED, Taint, Veil};
 use template_language::go_format;
@@ -106,6 +107,31 @@ impl Goodness {
         self.readiness().is_some_and(|readiness| {
             readiness.failed.is_some() && !readiness.generation.is_told(object)
         })
+    }
+
+    /// Whether the rules compare some fields with what the object reports, and do not ask about its whole spec.
+    pub(crate) fn compares(&self) -> bool {
+        self.readiness()
+            .is_some_and(|it| !it.matches.is_empty() || !it.inputs.is_empty())
+    }
+
+    /// Digest of what the rules compare with what an object reports; none if they compare nothing. With these inputs, the
+    /// object is good by them, whatever else is in its spec.
+    pub(crate) fn compared(&self, object: &Value, wanted: &[Option<Value>]) -> Option<String> {
+        let readiness = self.readiness().filter(|_| self.compares())?;
+        Some(readiness.compared(object, wanted))
+    }
+
+    /// What an object reports of the inputs that the rules compare with the context.
+    pub(crate) fn reported(&self, object: &Value) -> Vec<Option<Value>> {
+        let read = |input: &ReportedInput| Some(input.object.read(object).ok()?.into_owned());
+        self.contexts().map(read).collect()
+    }
+
+    /// Whether an object says that its status is about its present spec.
+    pub(crate) fn has_observed(&self, object: &Value) -> bool {
+        self.readiness()
+            .is_some_and(|readiness| readiness.generation.check(object).is_ok())
     }
 
     fn readiness(&self) -> Option<&Readiness> {
@@ -291,6 +317,13 @@ impl Readiness {
         }
     }
 
+    fn compared(&self, object: &Value, wanted: &[Option<Value>]) -> String {
+        let pairs = self.matches.iter().map(|pair| pair.input(object));
+        let wanted = wanted.iter().map(|value| json!(value));
+        let compared = Value::Array(pairs.chain(wanted).collect());
+        canonical::short(&canonical::digest(&compared))
+    }
+
     fn check_matches(&self, evidence: Evidence<'_>) -> Result<(), NotDone> {
         let asks = self.asks_generation && !self.matches.is_empty();
         if asks && self.generation.is_told(evidence.object) {
@@ -318,7 +351,8 @@ impl Readiness {
         let mut paths: Vec<&FieldPath> = self.read_on(None).collect();
         paths.extend(self.inputs.iter().map(|input| &input.object));
         let asks = self.asks_generation && !self.matches.is_empty();
-        if asks || self.failed.is_some() || self.completion.is_some() {
+        let is_asked = asks || !self.inputs.is_empty();
+        if is_asked || self.failed.is_some() || self.completion.is_some() {
             paths.extend(self.generation.paths());
         }
         paths

@@ -63,6 +63,9 @@ pub enum ReadError {
     /// The object does not hold what was rendered: somebody changed it, and it is not changed back yet.
     #[error("the object does not hold what was rendered")]
     Changed,
+    /// The object held values of somebody else with these inputs, and does not tell what it made from which.
+    #[error("the object does not tell from whose values it made what it reports")]
+    Doubtful,
     /// Others have set fields that are not rendered, and the template refuses that.
     #[error("others have set fields of the object that are not rendered")]
     Foreign {

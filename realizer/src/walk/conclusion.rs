@@ -60,10 +60,10 @@ pub struct Conclusion<'a> {
     kept_outputs: KeptOutputs,
     /// Whether an immutable object was made: until status knows it, nobody else does.
     made_run: bool,
-    /// When a step that waits with updates has to be looked at again.
-    next_update: Option<Duration>,
-    /// Whether the updates of a step are others than status says.
-    has_updates: bool,
+    /// When a step that waits has to be looked at again.
+    again: Option<Duration>,
+    /// Whether something waits until status tells of it: the next update of a step, or that somebody has changed an object.
+    is_awaited: bool,
     /// See [`Outcome::tells_all`].
     tells_all: bool,
     environments: EnvironmentReport,
@@ -142,6 +142,16 @@ impl<'a> Conclusion<'a> {
                 .zip(now)
                 .is_some_and(|(before, now)| updates::are_others(before, now))
         });
+        let has_doubts = blueprint.steps.iter().zip(&entries).any(|(step, entry)| {
+            let before = owner.status.resource(&step.name);
+            let before = before.and_then(|before| before.applied.as_ref());
+            let before = before.map_or(&[][..], |applied| &applied.doubtful);
+            let applied = entry.status.applied.iter();
+            let mut now = applied.flat_map(|applied| &applied.doubtful);
+            now.any(|doubt| !before.contains(doubt))
+        });
+        let next_update = updates.iter().flatten().filter_map(|it| it.again);
+        let next_doubt = has_doubts.then_some(Duration::ZERO);
         let conditions = Conditions::new(&owner.status.conditions, &now);
         let steps = explained(entries, results);
         Self {
@@ -156,8 +166,8 @@ impl<'a> Conclusion<'a> {
             kept,
             kept_outputs,
             made_run,
-            next_update: updates.iter().flatten().filter_map(|it| it.again).min(),
-            has_updates,
+            again: next_update.chain(next_doubt).min(),
+            is_awaited: has_updates || has_doubts,
             tells_all,
             environments,
             shell: ShellFacts::default(),
@@ -207,7 +217,7 @@ impl<'a> Conclusion<'a> {
         // Beside an error that backs off ever longer, one that is to be tried slowly still is.
         let slowly = (retry > Retry::Slow && retries.contains(&Retry::Slow)).then_some(SLOWLY);
         let again = self.environments.again.into_iter().chain(slowly);
-        let again = again.chain(self.next_update).min();
+        let again = again.chain(self.again).min();
         let kinds = self.error_kinds(failed);
         let has_environments =
             !(status.environments.is_empty() && self.owner.status.environments.is_empty());
@@ -216,7 +226,7 @@ impl<'a> Conclusion<'a> {
         Outcome {
             again,
             write_now: self.made_run
-                || self.has_updates
+                || self.is_awaited
                 || self.environments.is_urgent()
                 || makes_history,
             unless_changed: has_environments.then_some(ENVIRONMENTS),

@@ -17,6 +17,7 @@
 
 use crate::environment::Record;
 use crate::step::end::StepResult;
+use crate::walk::doubt::DoubtGate;
 use crate::walk::family::FamilyGate;
 use crate::walk::lock::{self, EnvironmentLock};
 use crate::walk::prepare::HeldStep;
@@ -24,7 +25,7 @@ use crate::walk::unconfirmed::UnconfirmedGate;
 use crate::walk::updates::UpdateGate;
 use crate::walk::validation::{self, ValidationGate};
 use crate::walk::{At, Walk};
-use crate::{Looked, Observation, Observed, Submission, SubmitFailure};
+use crate::{Looked, Observation, Observed, Precondition, Submission, SubmitFailure};
 
 /// Whoever keeps changing an object between a look and the write after it is not answered for ever.
 const MOST_REFUSALS: u8 = 3;
@@ -100,6 +101,8 @@ fn gates(walk: &Walk<'_>, at: &At, rendering: &Submission) -> Vec<&'static dyn G
         }
         if rendering.lifecycle.is_immutable() {
             gates.push(&FamilyGate);
+        } else if at.template.is_attributed() && at.template.goodness.compares() {
+            gates.push(&DoubtGate);
         }
     }
     gates
@@ -115,6 +118,8 @@ pub(super) struct Passage {
     reading: Reading,
     /// What came to the first gate, if there is one.
     rendering: Option<Submission>,
+    /// Whether a gate has decided by what the object was, so that it is to be written as that only.
+    is_bound: bool,
     /// How often the write was refused, because the object had changed.
     refused: u8,
 }
@@ -147,6 +152,7 @@ impl Passage {
             gates,
             passed: 0,
             reading: Reading::Outputs,
+            is_bound: false,
             refused: 0,
         }
     }
@@ -169,12 +175,12 @@ impl Passage {
     /// The object has changed since a gate decided by what it was, by another process or a person. Nothing is wrong, but what
     /// was decided no longer holds: it is decided again, unless that was done often enough.
     pub(super) fn begin_again(&mut self, walk: &mut Walk<'_>) -> Option<Progress> {
-        let is_bound = matches!(self.reading, Reading::Arrival(_));
-        let may_again = is_bound && self.refused < MOST_REFUSALS;
+        let may_again = self.is_bound && self.refused < MOST_REFUSALS;
         let rendering = self.rendering.clone().filter(|_| may_again)?;
         self.refused += 1;
         self.passed = 0;
         self.reading = Reading::Outputs;
+        self.is_bound = false;
         Some(self.approach(walk, rendering))
     }
 
@@ -216,6 +222,8 @@ impl Passage {
             Ruling::Hold(result) => Progress::Held(result),
             Ruling::Withhold(because) => Progress::Withheld(because),
             Ruling::Pass(rendering, reading) => {
+                self.is_bound |= rendering.precondition != Precondition::None
+                    || matches!(reading, Reading::Arrival(_));
                 match reading {
                     // Another gate may want more.
                     Reading::Outputs => {}

@@ -10,6 +10,7 @@
 //! and what to report.
 
 pub(crate) mod conclusion;
+mod doubt;
 mod family;
 mod gate;
 mod keep;

@@ -1,6 +1,7 @@
 //! From what the cluster holds to health, outputs and retention
 //! (docs/behaviour/objects.md#retention, docs/behaviour/outputs.md#reading).
 
+mod doubt;
 mod errors;
 mod foreign_fields;
 
@@ -76,7 +77,12 @@ impl Observing<'_> {
                     environment,
                     ..Reading::of(&observed, submission)
                 });
-                let memory = self.applied(&observed);
+                let mut memory = self.applied(&observed);
+                if output.is_ok()
+                    && let Some(applied) = &mut memory.applied
+                {
+                    applied.doubtful.clear();
+                }
                 let is_current = observed.digest.as_ref() == Some(&submission.digest);
                 let end = self.submitted(observed, write, output, Vec::new(), memory);
                 let end = end.of_present(is_current);
@@ -272,6 +278,8 @@ impl Observing<'_> {
             uid: uid.to_owned(),
             state: observed.state.clone().filter(|_| is_told),
             beside: self.expected_beside(uid, observed).filter(|_| is_told),
+            values: self.values_of(observed),
+            doubtful: self.doubts_about(uid).to_vec(),
         });
         Memory {
             applied,
@@ -363,6 +371,9 @@ impl Observing<'_> {
         )?;
         if self.basis.is_some() && self.template.refuses_foreign_fields {
             self.refuse_foreign_fields(&reading)?;
+        }
+        if object.is_some_and(|object| self.is_doubtful(object)) {
+            return Err(ReadError::Doubtful);
         }
         let (before, others) = (self.outputs_before(), reading.is_of_other_inputs);
         let output = output.remembered(before, &self.taint, others, self.key);

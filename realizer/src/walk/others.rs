@@ -32,7 +32,7 @@ pub(super) enum Waiting {
     Observed {
         submission: Box<Submission>,
         passage: Box<Passage>,
-        observation: Observation,
+        observation: Box<Observation>,
     },
 }
 
@@ -66,11 +66,10 @@ impl Waiting {
         let is_known = walk.steps.others(self.at().step).is_some();
         match self {
             Self::Looked { looked, .. } | Self::Read { looked, .. } => looked.is_ok(),
-            Self::Observed {
-                observation: Observation::Failed(_),
-                ..
-            } => false,
-            Self::Observed { .. } => self.has_written() || !is_known,
+            Self::Observed { observation, .. } => {
+                let is_answered = !matches!(**observation, Observation::Failed(_));
+                is_answered && (self.has_written() || !is_known)
+            }
         }
     }
 
@@ -88,7 +87,7 @@ impl Waiting {
     fn has_written(&self) -> bool {
         match self {
             Self::Looked { .. } | Self::Read { .. } => false,
-            Self::Observed { observation, .. } => match observation {
+            Self::Observed { observation, .. } => match &**observation {
                 Observation::Object { write, .. } | Observation::Family { write, .. } => {
                     *write != Write::Unchanged
                 }

@@ -297,6 +297,7 @@ impl Preparing<'_> {
             recorded: self.recorded(template),
             adopt: template.adopt,
             refuses_foreign_fields: template.refuses_foreign_fields,
+            asks_whose_values: false,
         })
     }
 

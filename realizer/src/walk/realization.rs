@@ -324,7 +324,7 @@ impl<'a> Realization<'a> {
                 submission,
                 passage,
                 observation,
-            } => self.observed(&submission, passage, observation),
+            } => self.observed(&submission, passage, *observation),
         }
     }
 
@@ -414,7 +414,7 @@ impl AskFeed for Realization<'_> {
             }) => self.consider(Waiting::Observed {
                 submission,
                 passage,
-                observation,
+                observation: Box::new(observation),
             }),
             other => self.question = other,
         }

@@ -93,6 +93,7 @@ mod tests {
             },
             adopt: false,
             refuses_foreign_fields: false,
+            asks_whose_values: false,
         }
     }
 

@@ -292,7 +292,7 @@ fn came(end: &StepEnd) -> Came {
             Came::Failed(why.map(ToString::to_string).unwrap_or_default())
         }
         // It has ended, and hands nothing on. If it kept its place, whoever sets a field could keep updates away.
-        StepEnd::Submitted(submitted) if submitted.unsettled.is_none() && end.is_foreign() => {
+        StepEnd::Submitted(submitted) if submitted.unsettled.is_none() && end.is_of_others() => {
             Came::Good
         }
         // That a right is missing says nothing of the update.

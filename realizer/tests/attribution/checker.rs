@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::shell::{Fault, Shell, Walked};
-use crate::world::{Move, Ready, Slot, World};
+use crate::shell::{Compares, Fault, Shell, Walked};
+use crate::world::{Move, Ready, Resource, Slot, World};
 
 pub(crate) struct Checker {
     shell: Shell,
@@ -133,6 +133,12 @@ impl Checker {
         self
     }
 
+    /// Both resources are good by a rule that compares fields, and the tenant asks for another builder so often.
+    pub(crate) fn comparing(mut self, rule: Compares, tampering: u8) -> Self {
+        self.shell.compare(rule);
+        self.with_tampering(tampering)
+    }
+
     pub(crate) fn with_fault(mut self, fault: Fault) -> Self {
         self.shell.fault = Some(fault);
         self
@@ -226,9 +232,10 @@ impl Checker {
                 moves.push(Move::Show(slot));
             }
             if world.tampered < self.tampering && self.tampers_with.contains(&slot) {
-                let is_ours = held.is_ours();
-                moves.push(match (self.shell.refuses, is_ours) {
+                let (refuses, compares) = (self.shell.refuses, self.shell.compares.is_some());
+                moves.push(match (refuses, held.is_ours()) {
                     (true, _) => Move::SetForeign(slot),
+                    (false, _) if compares => Move::Rebuild(slot),
                     (false, true) => Move::Tamper(slot),
                     (false, false) => Move::Restore(slot),
                 });
@@ -326,6 +333,9 @@ impl Checker {
             return Ok(());
         }
         let seen = seen.filter(|seen| seen.is_ours());
+        if self.shell.compares.is_some() {
+            return has_ended_by_inputs(seen, &status, name);
+        }
         let ended = seen.filter(|seen| seen.status.observed == Some(seen.generation));
         match ended.map(|seen| (seen.status.ready, seen.status.output)) {
             Some((Some(Ready::False), _)) => Ok(()),
@@ -405,11 +415,23 @@ impl Checker {
             next.clone_from(&walked.after[walked.after.len() - 1]);
             self.check(&next)?;
             if next == world {
-                return self.is_at_rest(&world, walked.changed, way);
+                if !self.is_doubted(&world) {
+                    return self.is_at_rest(&world, walked.changed, way);
+                }
+                // As the condition says.
+                next = self.moved(&next, Move::Push);
             }
             world = next;
         }
         Err("it does not come to rest".to_owned())
+    }
+
+    /// Whether a resource waits for the next inputs, because what it reports may be of somebody else.
+    fn is_doubted(&self, world: &World) -> bool {
+        let status = self.shell.status(world);
+        Slot::ALL
+            .iter()
+            .any(|slot| !doubts(&status, slot.name()).is_empty())
     }
 
     fn is_at_rest(&mut self, world: &World, changed: bool, way: Vec<World>) -> Result<(), String> {
@@ -431,6 +453,16 @@ impl Checker {
     }
 }
 
+/// As [`Checker::has_ended`], of resources that count no generations.
+fn has_ended_by_inputs(seen: Option<&Resource>, status: &Value, name: &str) -> Result<(), String> {
+    // Nothing of what it comes to is read.
+    let is_good = seen.is_some_and(|seen| seen.status.made_from == Some(seen.spec));
+    if is_good || !doubts(status, name).is_empty() {
+        return Ok(());
+    }
+    Err(format!("[{name}] is under way and is overtaken"))
+}
+
 fn output<'s>(status: &'s Value, step: &str, place: usize) -> Option<&'s Value> {
     let entries = status["resources"].as_array()?;
     let entry = entries.iter().find(|entry| entry["name"] == step)?;
@@ -439,12 +471,20 @@ fn output<'s>(status: &'s Value, step: &str, place: usize) -> Option<&'s Value> 
         .filter(|output| !output["provenance"].is_null())
 }
 
-fn updates<'s>(status: &'s Value, step: &str) -> &'s Value {
+fn entry<'s>(status: &'s Value, step: &str) -> &'s Value {
     let entries = status["resources"].as_array().into_iter().flatten();
     let mut entries = entries.filter(|entry| entry["name"] == step);
-    entries
-        .next()
-        .map_or(&Value::Null, |entry| &entry["updates"])
+    entries.next().unwrap_or(&Value::Null)
+}
+
+fn updates<'s>(status: &'s Value, step: &str) -> &'s Value {
+    &entry(status, step)["updates"]
+}
+
+/// The inputs of which what a resource reports is not read.
+fn doubts<'s>(status: &'s Value, step: &str) -> &'s [Value] {
+    let doubts = entry(status, step)["applied"]["doubtful"].as_array();
+    doubts.map_or(&[], Vec::as_slice)
 }
 
 fn way_to(world: &World, came_from: &HashMap<World, Option<(World, Step)>>) -> String {

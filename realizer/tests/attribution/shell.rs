@@ -6,8 +6,9 @@ use std::sync::Arc;
 use api_types::TemplateKind;
 use jiff::Timestamp;
 use realizer::{
-    Ask, AskFeed as _, Beside, Blueprint, Family, Observation, Observed, Owner, Realization,
-    StatusKey, Submission, Template, TemplateSource, TemplateState, Write,
+    Ask, AskFeed as _, Beside, Blueprint, Family, Observation, Observed, Owner, Precondition,
+    Realization, StatusKey, Submission, SubmitFailure, SubmitFailureKind, Template, TemplateSource,
+    TemplateState, Write,
 };
 use serde_json::{Value, json};
 
@@ -46,6 +47,10 @@ pub(crate) enum Fault {
     ForeignNotCompared,
     /// A status is taken to tell all that was handed on, whoever wrote it.
     StatusBelieved,
+    /// That an object was changed by others is forgotten once it is changed back.
+    DoubtForgotten,
+    /// An object is changed back before status says that it was changed.
+    DoubtNotWritten,
 }
 
 /// Texts by number.
@@ -80,6 +85,15 @@ pub(crate) struct Shell {
     pub(crate) waits: bool,
     /// Whether they refuse what others set.
     pub(crate) refuses: bool,
+    /// By which rule that compares fields they are good, if it is one; then they count no generations.
+    pub(crate) compares: Option<Compares>,
+}
+
+/// Rules that compare fields with what the resource reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compares {
+    Matches,
+    Inputs,
 }
 
 struct Templates(HashMap<String, Arc<Template>>);
@@ -111,23 +125,30 @@ impl Shell {
         Self {
             fault: None,
             texts,
-            templates: templates(false, false),
+            templates: templates(false, false, None),
             blueprint: blueprint(),
             waits: false,
             refuses: false,
+            compares: None,
         }
     }
 
     /// Updates of the two resources wait.
     pub(crate) fn wait(&mut self) {
         self.waits = true;
-        self.templates = templates(true, self.refuses);
+        self.templates = templates(true, self.refuses, self.compares);
     }
 
     /// They refuse fields that others set.
     pub(crate) fn refuse(&mut self) {
         self.refuses = true;
-        self.templates = templates(self.waits, true);
+        self.templates = templates(self.waits, true, self.compares);
+    }
+
+    /// What they report says when they are good.
+    pub(crate) fn compare(&mut self, rule: Compares) {
+        self.compares = Some(rule);
+        self.templates = templates(self.waits, self.refuses, self.compares);
     }
 
     /// The world before anything was done.
@@ -137,7 +158,8 @@ impl Shell {
 
     /// What a resource makes of a spec under a state of the world.
     pub(crate) fn made(&mut self, slot: Slot, work: &Work) -> Text {
-        let foreign = if work.has_foreign { "evil " } else { "" };
+        let is_evil = work.has_foreign || work.is_evil;
+        let foreign = if is_evil { "evil " } else { "" };
         let text = format!(
             "{}[{foreign}{},{}]",
             slot.name(),
@@ -159,6 +181,7 @@ impl Shell {
             templates,
             blueprint,
             waits,
+            compares,
             ..
         } = self;
         let now = Timestamp::UNIX_EPOCH;
@@ -174,6 +197,7 @@ impl Shell {
             texts,
             fault: *fault,
             waits: *waits,
+            compares: compares.is_some(),
             deploys: false,
             taken_back: None,
         };
@@ -252,6 +276,14 @@ fn spoil(fault: Fault, tampered: u8, before: &Value, status: &mut Value) {
         spoil_updates(fault, status);
         return;
     }
+    if fault == Fault::DoubtForgotten {
+        for entry in status["resources"].as_array_mut().into_iter().flatten() {
+            if let Some(applied) = entry["applied"].as_object_mut() {
+                applied.remove("doubtful");
+            }
+        }
+        return;
+    }
     let former = entry(before, "build");
     let pack = entry(status, "pack");
     for entry in status["resources"].as_array_mut().into_iter().flatten() {
@@ -311,6 +343,8 @@ struct Hand<'t> {
     fault: Option<Fault>,
     /// An update that waited may be applied when a newer one was.
     waits: bool,
+    /// Whether resources count no generations.
+    compares: bool,
     deploys: bool,
     taken_back: Option<Text>,
 }
@@ -348,7 +382,16 @@ impl Hand<'_> {
         let seen = self.world.seen[slot as usize].clone();
         let found = seen.map(|seen| {
             let is_rendered = seen.rendered.1 == rendered && seen.is_ours();
-            observed(self.object(&seen, place), is_rendered)
+            // A dry run tells whether the values are ours though status does not know it.
+            let held = self.world.held[slot as usize].as_ref();
+            let is_ours = held.is_some_and(|held| held.rendered.1 == rendered && held.is_ours());
+            let is_believed = is_ours || self.fault == Some(Fault::DoubtNotWritten);
+            let is_rendered = is_rendered || (place.asks_whose_values && is_believed);
+            Observed {
+                values: Some(values_of(&seen)),
+                version: 1,
+                ..observed(self.object(&seen, place), is_rendered)
+            }
         });
         found.into_iter().collect()
     }
@@ -367,20 +410,23 @@ impl Hand<'_> {
             ..Observed::of(object)
         };
         let object = submission.object.clone();
-        let (observed, write) = match submission.resource.as_str() {
+        let submitted = match submission.resource.as_str() {
             // Nobody but us changes these two.
-            "fetch" => (observed(with_uid(object)), Write::Unchanged),
+            "fetch" => Ok((observed(with_uid(object)), Write::Unchanged)),
             "deploy" => {
                 self.deploys = true;
                 let image = self.texts.number(object["data"]["image"].as_str().unwrap());
                 self.hand_on(Slot::Pack, self.world.deployed, image);
                 self.world.deployed = Some(image);
-                (observed(with_uid(object)), Write::Unchanged)
+                Ok((observed(with_uid(object)), Write::Unchanged))
             }
             "build" => self.resource(Slot::Build, submission, observed),
             _ => self.resource(Slot::Pack, submission, observed),
         };
-        Observation::Object { observed, write }
+        match submitted {
+            Ok((observed, write)) => Observation::Object { observed, write },
+            Err(failure) => Observation::Failed(failure),
+        }
     }
 
     /// As the shell does it: what the watch shows decides whether it is applied; the reply shows what is there then.
@@ -389,7 +435,7 @@ impl Hand<'_> {
         slot: Slot,
         submission: &Submission,
         observed: impl Fn(Value) -> Observed,
-    ) -> (Observed, Write) {
+    ) -> Result<(Observed, Write), SubmitFailure> {
         let wanted = submission.object["spec"]["revision"].as_str().unwrap();
         let rendered = (
             self.texts.number(wanted),
@@ -402,7 +448,15 @@ impl Hand<'_> {
             && (seen.is_ours() || believes)
         {
             let found = observed(self.object(seen, submission));
-            return (self.with_beside(found, seen), Write::Unchanged);
+            return Ok((self.with_beside(found, seen), Write::Unchanged));
+        }
+        let is_bound = submission.precondition != Precondition::None;
+        if is_bound && self.world.seen[index] != self.world.held[index] {
+            self.world.seen[index].clone_from(&self.world.held[index]);
+            return Err(SubmitFailure {
+                kind: SubmitFailureKind::Stale,
+                message: "it has changed".to_owned(),
+            });
         }
         if slot == Slot::Pack {
             let before = self.world.held[index].as_ref().map(|held| held.rendered.0);
@@ -415,12 +469,14 @@ impl Hand<'_> {
             spec: rendered.0,
             rendered,
             has_foreign: false,
+            is_evil: false,
             generation: 1,
             status: Status::default(),
             working: None,
         });
-        if resource.spec != rendered.0 {
+        if resource.spec != rendered.0 || resource.is_evil {
             resource.spec = rendered.0;
+            resource.is_evil = false;
             resource.generation += 1;
         }
         resource.rendered = rendered;
@@ -435,7 +491,7 @@ impl Hand<'_> {
         } else {
             Write::Patched
         };
-        (self.with_beside(observed(object), &reply), write)
+        Ok((self.with_beside(observed(object), &reply), write))
     }
 
     fn with_beside(&self, observed: Observed, resource: &Resource) -> Observed {
@@ -451,6 +507,7 @@ impl Hand<'_> {
         };
         Observed {
             beside: Some(beside),
+            values: Some(values_of(resource)),
             ..observed
         }
     }
@@ -459,12 +516,22 @@ impl Hand<'_> {
         let mut object = with_uid(submission.object.clone());
         object["metadata"]["generation"] = json!(resource.generation);
         object["spec"]["revision"] = json!(self.texts.text(resource.spec));
+        if resource.is_evil {
+            object["spec"]["builder"] = json!("evil");
+        }
         let Status {
-            observed,
+            mut observed,
             mut ready,
             output,
+            made_from,
             ..
         } = resource.status.clone();
+        if self.compares {
+            (observed, ready) = (None, None);
+        }
+        if let Some(made_from) = made_from.filter(|_| self.compares) {
+            object["status"]["revision"] = json!(self.texts.text(made_from));
+        }
         let mut observed = observed.map(u64::from);
         if self.fault == Some(Fault::GenerationNotCompared) && observed.is_some() {
             observed = Some(resource.generation.into());
@@ -486,27 +553,47 @@ impl Hand<'_> {
     }
 }
 
+/// What is in the fields that are ours.
+fn values_of(resource: &Resource) -> String {
+    format!("{} {}", resource.spec, resource.is_evil)
+}
+
 fn with_uid(mut object: Value) -> Value {
     object["metadata"]["uid"] = object["metadata"]["name"].clone();
     object
 }
 
-fn templates(waits: bool, refuses: bool) -> Templates {
+fn templates(waits: bool, refuses: bool, compares: Option<Compares>) -> Templates {
     let ready = r#".status.conditions[?(@.type=="Ready")].status"#;
     let resource = |name: &str, input: &str| {
         let policy = json!({"whenReconciling": if waits { "Wait" } else { "Apply" }});
-        json!({
+        let mut template = json!({
             "kind": "ClusterImageTemplate", "metadata": {"name": name}, "spec": {
                 "updatePolicy": policy,
                 "foreignFields": if refuses { "Refuse" } else { "Allow" },
                 "imagePath": ".status.latestGoodOutput",
-                "observedCompletion": {
-                    "succeeded": {"key": ready, "value": "True"}, "failed": {"key": ready, "value": "False"},
-                },
                 "template": {"apiVersion": "test.run/v1", "kind": "Resource", "metadata": {"name": name},
-                    "spec": {"revision": input}},
+                    "spec": {"revision": input, "builder": "good"}},
             },
-        })
+        });
+        let spec = &mut template["spec"];
+        match compares {
+            None => {
+                spec["observedCompletion"] = json!({
+                    "succeeded": {"key": ready, "value": "True"}, "failed": {"key": ready, "value": "False"},
+                });
+            }
+            Some(Compares::Matches) => {
+                spec["observedMatches"] =
+                    json!([{"input": ".spec.revision", "output": ".status.revision"}]);
+            }
+            Some(Compares::Inputs) => {
+                let context = input.trim_start_matches("$(").trim_end_matches(")$");
+                spec["inputsOnStatus"] =
+                    json!([{"templatingContextPath": context, "objectPath": ".status.revision"}]);
+            }
+        }
+        template
     };
     let fetch = json!({
         "kind": "ClusterSourceTemplate", "metadata": {"name": "fetch"}, "spec": {

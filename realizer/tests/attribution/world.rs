@@ -32,6 +32,8 @@ pub(crate) struct Resource {
     pub(crate) rendered: (Text, Text),
     /// Whether others have set a field of its spec that we do not.
     pub(crate) has_foreign: bool,
+    /// Whether another builder than ours is asked for.
+    pub(crate) is_evil: bool,
     pub(crate) generation: u8,
     pub(crate) status: Status,
     /// What its controller works on.
@@ -44,6 +46,8 @@ pub(crate) struct Status {
     pub(crate) ready: Option<Ready>,
     /// Its latest good output.
     pub(crate) output: Option<Text>,
+    /// What its spec asked for when that was made.
+    pub(crate) made_from: Option<Text>,
     /// Under which state of the world it was made, or was tried to be.
     pub(crate) world: u8,
 }
@@ -60,6 +64,7 @@ pub(crate) struct Work {
     pub(crate) generation: u8,
     pub(crate) spec: Text,
     pub(crate) has_foreign: bool,
+    pub(crate) is_evil: bool,
     pub(crate) world: u8,
 }
 
@@ -102,6 +107,8 @@ pub(crate) enum Move {
     Tamper(Slot),
     /// The tenant writes back what was there.
     Restore(Slot),
+    /// The tenant asks for another builder.
+    Rebuild(Slot),
     /// The tenant sets a field that we do not, or removes it.
     SetForeign(Slot),
     /// The process is killed and started anew.
@@ -111,7 +118,7 @@ pub(crate) enum Move {
 impl Resource {
     /// Whether our values are in it.
     pub(crate) fn is_ours(&self) -> bool {
-        self.spec == self.rendered.0
+        self.spec == self.rendered.0 && !self.is_evil
     }
 
     /// Whether there is something to do for its controller, which tries again what failed.
@@ -188,6 +195,7 @@ impl World {
                     generation: held.generation,
                     spec: held.spec,
                     has_foreign: held.has_foreign,
+                    is_evil: held.is_evil,
                     world: outside,
                 });
                 held.status.ready = Some(Ready::Unknown);
@@ -200,11 +208,18 @@ impl World {
                 held.status.ready = Some(if well { Ready::True } else { Ready::False });
                 if well {
                     held.status.output = Some(made(slot, &work));
+                    held.status.made_from = Some(work.spec);
                 }
             }
             Move::Tamper(slot) => {
                 let held = world.resource(slot);
                 held.spec = EVIL;
+                held.generation += 1;
+                world.tampered += 1;
+            }
+            Move::Rebuild(slot) => {
+                let held = world.resource(slot);
+                held.is_evil = true;
                 held.generation += 1;
                 world.tampered += 1;
             }

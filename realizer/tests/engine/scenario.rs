@@ -389,6 +389,7 @@ impl Cluster {
         let held = held.expect("no such object");
         held.digest = Some("somebody else's".to_owned());
         held.state = held.digest.clone();
+        held.values = held.digest.clone();
     }
 
     /// The object of this name.

@@ -18,6 +18,7 @@ mod clock;
 mod cluster_scoped;
 mod dependencies;
 mod disk;
+mod doubt;
 mod foreign_fields;
 mod forged;
 mod handover;

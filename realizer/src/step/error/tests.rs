@@ -126,6 +126,7 @@ rows! {
         ..
     },
     "object was changed by somebody else" => StepError::Retrieve { error: ReadError::Changed, .. },
+    "object was others' with these inputs" => StepError::Retrieve { error: ReadError::Doubtful, .. },
     "others have set fields of the object" => StepError::Retrieve { error: ReadError::Foreign { .. }, .. },
     "others may have set fields of the object" => StepError::Retrieve { error: ReadError::ForeignUnknown { .. }, .. },
     "nothing to judge" => StepError::Retrieve { error: ReadError::NoObject, .. },
@@ -398,6 +399,11 @@ fn every_error_has_its_row_in_the_table() {
         ),
         (
             retrieve(ReadError::Changed),
+            "m",
+            (NotYet, Unknown, "ConditionNotMet", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::Doubtful),
             "m",
             (NotYet, Unknown, "ConditionNotMet", AwaitChange),
         ),

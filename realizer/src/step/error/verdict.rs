@@ -92,7 +92,7 @@ fn retrieve_verdict(error: &ReadError) -> Verdict {
         ReadError::NotDone(NotDone::Unavailable(_)) => {
             Verdict::new(ErrorKind::Infrastructure, Reason::ApiServerUnavailable)
         }
-        ReadError::NotDone(NotDone::Condition(_)) | ReadError::Changed => {
+        ReadError::NotDone(NotDone::Condition(_)) | ReadError::Changed | ReadError::Doubtful => {
             Verdict::new(NotYet, Reason::ConditionNotMet)
         }
         ReadError::NotDone(NotDone::Failed(_)) => {

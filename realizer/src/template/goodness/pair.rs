@@ -1,5 +1,7 @@
 //! `observedMatches`: two values that must be equal.
 
+use std::borrow::Cow;
+
 use api_types::templates::{ObservedMatch, OtherObject};
 use serde_json::Value;
 
@@ -29,6 +31,11 @@ impl PathPair {
         let input = on.is_none().then_some(&self.input);
         let output = (self.other == on).then_some(&self.output);
         input.into_iter().chain(output)
+    }
+
+    /// What is compared, as far as the object has it.
+    pub(super) fn input(&self, object: &Value) -> Value {
+        self.input.read(object).map_or(Value::Null, Cow::into_owned)
     }
 
     /// Compares deeply: comparing two maps or lists killed the Go controller.

@@ -74,6 +74,7 @@ impl Walk<'_> {
             recorded: Recorded::default(),
             adopt: false,
             refuses_foreign_fields: false,
+            asks_whose_values: false,
         })
     }
 }

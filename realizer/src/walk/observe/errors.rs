@@ -99,6 +99,12 @@ impl Observing<'_> {
                     stamp::display_name(&observed.object)
                 )
             }
+            ReadError::Doubtful => format!(
+                "resource [{step}] condition not met: somebody else changed object [{}] while these were its inputs, and it \
+                 does not tell whether it made what it reports before it was changed back; its outputs are read with the \
+                 next inputs, or once it has been deleted and is good again",
+                stamp::display_name(&observed.object)
+            ),
             ReadError::Foreign { fields } => {
                 let fields = match &fields[..] {
                     [] => "managed fields do not say which".to_owned(),

@@ -32,6 +32,7 @@ fn submission(object: Value) -> Submission {
         recorded: crate::Recorded::default(),
         adopt: false,
         refuses_foreign_fields: false,
+        asks_whose_values: false,
     }
 }
 

@@ -1,0 +1,54 @@
+//! The gate before an object that somebody else has changed, where the rule does not ask about the whole spec
+//! (docs/behaviour/attribution.md#doubtful).
+//!
+//! ```text
+//!  rendering ─▶ look ─┬─▶ as we left it, or status doubts its inputs already: pass, if it is this version still
+//!                     └─▶ changed: hold, and status says first with which inputs
+//! ```
+//!
+//! If it were changed back at once, a process that is killed before it writes the status would forget that it was changed.
+
+use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
+use crate::walk::{At, Walk};
+use crate::{Observed, Precondition, Submission};
+
+/// Has status doubt what an object reports before the object is changed back.
+pub(super) struct DoubtGate;
+
+/// The object was asked for.
+struct Inspection;
+
+impl Gate for DoubtGate {
+    fn approached(&self, _: &mut Walk<'_>, _: &At, rendering: Submission) -> Ruling {
+        let place = Submission {
+            asks_whose_values: true,
+            ..rendering
+        };
+        Ruling::Look(place, Box::new(Inspection))
+    }
+}
+
+impl AfterLook for Inspection {
+    fn found(
+        self: Box<Self>,
+        walk: &mut Walk<'_>,
+        at: &At,
+        mut place: Submission,
+        found: Vec<Observed>,
+    ) -> Ruling {
+        let mut staying = found
+            .into_iter()
+            .filter(|it| !it.is_gone && !it.terminating);
+        let Some(observed) = staying.next_back() else {
+            return Ruling::Pass(place, Reading::Outputs);
+        };
+        let observing = walk.observing(at);
+        if observing.is_to_be_doubted(&place, &observed) {
+            let end = observing.doubted(&place, observed);
+            return Ruling::Hold(at.ended(end, &place));
+        }
+        // Whoever changes it from now on is noticed.
+        place.precondition = Precondition::Version(observed.version);
+        Ruling::Pass(place, Reading::Outputs)
+    }
+}

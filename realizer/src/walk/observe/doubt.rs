@@ -1,0 +1,114 @@
+//! Objects that somebody else has changed, of rules that do not ask about the whole spec
+//! (docs/behaviour/attribution.md#doubtful).
+//!
+//! Such a rule compares some fields with what the object reports of them. What its controller has made while another field was
+//! somebody else's is reported as made from the same inputs, also after the field was changed back.
+
+use api_types::AppliedObject;
+use serde_json::Value;
+
+use super::Observing;
+use crate::step::end::{Memory, StepEnd};
+use crate::template::outputs::ReadError;
+use crate::values::{canonical, redaction};
+use crate::{Observed, Submission, Write};
+
+/// The most inputs that are doubted at a time.
+const MOST_DOUBTS: usize = 16;
+
+/// What a digest of secret values is keyed for.
+const PURPOSE: &str = "doubtful";
+
+impl Observing<'_> {
+    /// What status is to know of the values of an object, where the rule does not tell when they were others.
+    pub(super) fn values_of(&self, observed: &Observed) -> Option<String> {
+        let compares = self.basis.is_some() && self.template.goodness.compares();
+        let values = observed.values.clone().filter(|_| compares);
+        self.told(values, self.is_tainted(Some(observed)))
+    }
+
+    /// A digest as status has it. One of secret values is keyed, or whoever reads it could try guesses.
+    fn told(&self, digest: Option<String>, is_secret: bool) -> Option<String> {
+        if is_secret {
+            let keyed = self.key.digest(PURPOSE, &digest?)?;
+            Some(canonical::short(&keyed))
+        } else {
+            digest
+        }
+    }
+
+    /// Digest of what the rule compares: the present inputs or, if they are given, those that the object reports.
+    fn compared(&self, object: &Value, reported: Option<&[Option<Value>]>) -> Option<String> {
+        let wanted = self.basis.as_ref()?.rule_inputs().wanted;
+        let goodness = &self.template.goodness;
+        let compared = goodness.compared(object, reported.unwrap_or(wanted));
+        let is_secret = !self.taint.is_none() || redaction::is_secret(object);
+        self.told(compared, is_secret)
+    }
+
+    /// The inputs with which the object held values of somebody else.
+    pub(super) fn doubts_about(&self, uid: &str) -> &[String] {
+        let applied = self.previous.and_then(|entry| entry.applied.as_ref());
+        let applied = applied.filter(|applied| applied.uid == uid);
+        applied.map_or(&[], |applied| &applied.doubtful)
+    }
+
+    /// Whether what the object reports of its present inputs may have been made from values of somebody else.
+    pub(super) fn is_doubtful(&self, object: &Value) -> bool {
+        let doubts = self.doubts_about(uid_of(object));
+        let compared = || self.compared(object, None);
+        !doubts.is_empty()
+            && !self.template.goodness.has_observed(object)
+            && compared().is_some_and(|compared| doubts.contains(&compared))
+    }
+
+    /// Whether an object holds values of somebody else, which status has to say before they are changed back. An object of
+    /// which status knows nothing is no exception: a process that has made it may have been killed.
+    pub(crate) fn is_to_be_doubted(&self, submission: &Submission, observed: &Observed) -> bool {
+        let recorded = submission.recorded.applied.as_ref();
+        let recorded = recorded.filter(|it| it.uid == uid_of(&observed.object));
+        let recorded = recorded.and_then(|recorded| recorded.values.as_ref());
+        let values = self.values_of(observed);
+        let is_as_left = values.is_some() && values.as_ref() == recorded;
+        if is_as_left || observed.digest.as_ref() == Some(&submission.digest) {
+            return false;
+        }
+        let doubts = self.doubts_about(uid_of(&observed.object));
+        let compared = self.compared(&submission.object, None);
+        compared.is_some_and(|compared| !doubts.contains(&compared))
+    }
+
+    /// An object that holds values of somebody else is left as it is until status says so.
+    pub(crate) fn doubted(&self, submission: &Submission, observed: Observed) -> StepEnd {
+        let reported = self.template.goodness.reported(&observed.object);
+        let doubts = [
+            self.compared(&submission.object, None),
+            self.compared(&observed.object, None),
+            self.compared(&observed.object, Some(&reported)),
+        ];
+        let uid = uid_of(&observed.object);
+        let recorded = submission.recorded.applied.clone();
+        let recorded = recorded.filter(|recorded| recorded.uid == uid);
+        let mut applied = recorded.unwrap_or_else(|| AppliedObject {
+            uid: uid.to_owned(),
+            ..AppliedObject::default()
+        });
+        for doubt in doubts.into_iter().flatten() {
+            if !applied.doubtful.contains(&doubt) {
+                applied.doubtful.push(doubt);
+            }
+        }
+        let beyond = applied.doubtful.len().saturating_sub(MOST_DOUBTS);
+        applied.doubtful.drain(..beyond);
+        let memory = Memory {
+            applied: Some(applied),
+            ..Memory::default()
+        };
+        let output = Err(ReadError::Changed);
+        self.submitted(observed, Write::Unchanged, output, Vec::new(), memory)
+    }
+}
+
+fn uid_of(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}

@@ -1,0 +1,155 @@
+//! A rule that compares fields, and somebody who changes another field, on a real API server
+//! (docs/behaviour/attribution.md#doubtful).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+use test_support::stage::Versions;
+use test_support::{Disturbance, LossyProxy, eventually};
+
+use crate::attribution::{CHAIN, TESTS, deployed, push, submitted};
+use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
+
+const RULES: [&str; 2] = [
+    "observedMatches: [{input: .spec.value.revision, output: .status.revision}]",
+    "inputsOnStatus: [{templatingContextPath: source.revision, objectPath: .status.revision}]",
+];
+
+/// The good builder has built revision 1, and that is deployed.
+async fn built(rule: &str) -> Stage {
+    let rules = CHAIN.find("  observedCompletion:").unwrap();
+    let template = CHAIN[rules..].find("  template:").unwrap();
+    let chain = CHAIN
+        .replace(&CHAIN[rules..rules + template], &format!("  {rule}\n"))
+        .replace("{value: {revision: $(source.revision)$}}", SPEC);
+    let stage = Stage::open().await;
+    stage.apply(&chain).await;
+    submitted(&stage, "1").await;
+    builds(&stage, "good@1", "1").await;
+    deployed(&stage, "good@1").await;
+    stage
+}
+
+const SPEC: &str = "{value: {revision: $(source.revision)$, builder: good}}";
+
+/// The controller of the build, which counts no generations, says what it has made.
+async fn builds(stage: &Stage, image: &str, revision: &str) {
+    let status = json!({"latestGoodOutput": image, "revision": revision});
+    stage.report("app-build", status).await;
+}
+
+/// Somebody asks for another builder, and gets what that makes.
+async fn builds_evil(stage: &Stage) {
+    let tenant = stage.tenant().await;
+    let evil = json!({"spec": {"value": {"builder": "evil"}}});
+    tenant
+        .patch(TESTS, "Test", "app-build", evil)
+        .await
+        .unwrap();
+    builds(stage, "evil@1", "1").await;
+}
+
+async fn builder(stage: &Stage) -> Value {
+    let build = stage.get(TESTS, "Test", "app-build").await.unwrap();
+    build["spec"]["value"]["builder"].clone()
+}
+
+async fn is_changed_back(stage: &Stage) {
+    eventually("the builder is changed back", PATIENCE, async || {
+        builder(stage).await == "good"
+    })
+    .await;
+}
+
+async fn is_doubted(stage: &Stage) {
+    stage
+        .until("app", "what was built is doubted", |owner| {
+            let told = condition(&step(owner, "build"), "OutputsGood");
+            let message = told["message"].as_str().unwrap_or_default();
+            message.contains("somebody else changed object")
+        })
+        .await;
+}
+
+async fn nothing_evil_was_deployed(stage: &Stage, versions: &Versions) {
+    let last = stage.get("v1", "ConfigMap", "app-deployed").await.unwrap();
+    let seen = versions.up_to(&last).await;
+    assert!(!format!("{seen:?}").contains("evil"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn what_was_built_while_others_had_changed_the_object_goes_nowhere() {
+    for rule in RULES {
+        let mut stage = built(rule).await;
+        let versions = Versions::of(&stage, "v1", "ConfigMap").await;
+        builds_evil(&stage).await;
+        is_changed_back(&stage).await;
+        is_doubted(&stage).await;
+        // The controller of the build comes to it late.
+        builds(&stage, "evil-late@1", "1").await;
+        stage.settle("app").await;
+        assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+        stage.kill_controller();
+        stage.start_controller();
+        stage.settle("app").await;
+        is_doubted(&stage).await;
+        push(&stage, "2").await;
+        builds(&stage, "good@2", "2").await;
+        deployed(&stage, "good@2").await;
+        nothing_evil_was_deployed(&stage, &versions).await;
+        let build = step(&stage.workload("app").await, "build");
+        assert_eq!(build["applied"]["doubtful"], Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn what_was_changed_is_changed_back_only_once_status_says_so() {
+    let mut stage = built(RULES[1]).await;
+    let versions = Versions::of(&stage, "v1", "ConfigMap").await;
+    stage.kill_controller();
+    builds_evil(&stage).await;
+    let refused = Arc::new(AtomicU32::new(0));
+    let counted = refused.clone();
+    let network = LossyProxy::disturbing(&stage.plane, move |parts| {
+        let is_of_status = parts.uri.path().ends_with("/workloads/app/status");
+        is_of_status.then(|| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Disturbance::Broken
+        })
+    });
+    let network = network.await.unwrap();
+    stage.start_controller_as(network.kubeconfig());
+    eventually("status could not be written", PATIENCE, async || {
+        refused.load(Ordering::Relaxed) >= 3
+    })
+    .await;
+    assert_eq!(builder(&stage).await, "evil");
+    stage.kill_controller();
+    stage.start_controller();
+    is_changed_back(&stage).await;
+    is_doubted(&stage).await;
+    nothing_evil_was_deployed(&stage, &versions).await;
+}
+
+/// The write went through, and neither its reply nor the status came to be.
+#[tokio::test]
+async fn an_update_of_ours_of_which_status_does_not_know_raises_no_doubt() {
+    let mut stage = built(RULES[0]).await;
+    stage.kill_controller();
+    let network = LossyProxy::disturbing(&stage.plane, |parts| {
+        let is_of_status = parts.uri.path().ends_with("/workloads/app/status");
+        is_of_status.then_some(Disturbance::Broken)
+    });
+    let network = network.await.unwrap();
+    stage.start_controller_as(network.kubeconfig());
+    push(&stage, "2").await;
+    stage.kill_controller();
+    stage.start_controller();
+    builds(&stage, "good@2", "2").await;
+    deployed(&stage, "good@2").await;
+    stage.settle("app").await;
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+    let build = step(&stage.workload("app").await, "build");
+    assert_eq!(build["applied"]["doubtful"], Value::Null);
+}
