@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::attribution::{DOCUMENTS, built, deployed, output, push, says, settles};
+use crate::attribution::{DOCUMENTS, built, deployed, output, push, says, settles, started};
 use crate::scenario::Scenario;
 
 /// More than status keeps.
@@ -110,6 +110,24 @@ fn what_is_small_is_kept_in_status_and_nowhere_else() {
     let scenario = built();
     assert_eq!(scenario.artifacts.log, [""; 0]);
     assert_eq!(scenario.entry("build").get("artifacts"), None);
+}
+
+/// The values of a step count as they stand in status, with their quotes.
+#[test]
+fn eight_kibibytes_are_kept_in_status_and_one_byte_more_is_not() {
+    for (length, is_in_status) in [(8190, true), (8191, false)] {
+        let mut scenario = started();
+        let value = "x".repeat(length);
+        says(&mut scenario, "True", Some(&value));
+        scenario.advance();
+        push(&mut scenario, "2");
+        let kept = output(&scenario)["value"].as_str().map(str::len);
+        assert_eq!(kept, is_in_status.then_some(length));
+        assert_eq!(scenario.artifacts.log.is_empty(), is_in_status, "{length}");
+        scenario.cluster.prune("application");
+        scenario.advance();
+        assert_eq!(deployed(&mut scenario), value);
+    }
 }
 
 /// Whoever can write Artifacts, and is not the controller, hands nothing on.

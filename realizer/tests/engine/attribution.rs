@@ -378,6 +378,34 @@ fn under_another_blueprint_or_template_nothing_is_left_of_a_last_good_output() {
 }
 
 #[test]
+fn when_another_option_is_chosen_the_last_good_output_of_the_former_one_is_dropped() {
+    let start = DOCUMENTS.find("kind: ClusterImageTemplate").unwrap();
+    let end = start + DOCUMENTS[start..].find("---\n").unwrap();
+    let other = DOCUMENTS[start..end].replace(
+        "metadata: {name: build}\nspec",
+        "metadata: {name: kaniko}\nspec",
+    );
+    let by_option = "{kind: ClusterImageTemplate, options: [
+      {name: build, selector: {matchLabels: {builder: build}}}, {name: kaniko, selector: {matchLabels: {builder: kaniko}}}]}";
+    let documents = DOCUMENTS
+        .replace("{kind: ClusterImageTemplate, name: build}", by_option)
+        .replace("labels: {type: web}", "labels: {type: web, builder: build}");
+    let mut scenario = Scenario::new(&format!("{other}---\n{documents}"));
+    scenario.advance();
+    says(&mut scenario, "True", Some("image@1"));
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "image@1");
+    push(&mut scenario, "2");
+    assert_eq!(output(&scenario)["value"], "image@1");
+    scenario.owner["metadata"]["labels"]["builder"] = json!("kaniko");
+    scenario.advance();
+    assert_eq!(output(&scenario)["value"], Value::Null);
+    scenario.cluster.prune("application");
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), Value::Null);
+}
+
+#[test]
 fn a_value_of_a_secret_is_not_kept_and_the_step_says_that_it_waits() {
     let mut scenario = Scenario::new(&DOCUMENTS.replace(
         "    kind: ConfigMap\n    metadata: {name: source}",
