@@ -8,6 +8,8 @@ CONTROL_PLANE := hack/control-plane/build.sh
 # The folder of real binaries. KUBEBUILDER_ASSETS from the outside wins for the Kubernetes ones.
 ASSETS = $(shell $(CONTROL_PLANE) --path)
 WITH_ASSETS = CARTO_ASSETS="$(ASSETS)" KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(ASSETS)}"
+# Tests with an API server wait more than they compute: on few cores twice as many run at once.
+export RUST_TEST_THREADS ?= $(shell cores=$$(nproc 2>/dev/null || echo 4); echo $$((cores < 4 ? 2 * cores : cores)))
 # What `make generate` writes: the CRDs, and what these tests compare with.
 GENERATED := deploy/crds deploy/conventions deploy/charts deploy/install.yaml deploy/optional '*/golden/*' docs/behaviour
 GOLDEN_TESTS := --test engine --test runnable --test tree --test reference --test charts --test public_api
