@@ -110,6 +110,12 @@ impl Congestion {
         }
     }
 
+    /// The pool has so many slots from now on, and there are so many in all.
+    pub(super) fn resize(&mut self, slots: usize, all: usize) {
+        self.crowd = all.saturating_mul(CROWD);
+        self.window.resize(slots);
+    }
+
     /// What each namespace may hold while so many owners wait.
     pub(super) fn share(
         &mut self,
@@ -247,6 +253,17 @@ impl Window {
         self.closed_since = None;
     }
 
+    /// An open one stays open, a closed one as far closed.
+    fn resize(&mut self, slots: usize) {
+        let slots = slots.max(1);
+        self.now = if self.is_narrow() {
+            self.now.min(slots)
+        } else {
+            slots
+        };
+        self.slots = slots;
+    }
+
     fn is_narrow(&self) -> bool {
         self.now < self.slots
     }
@@ -363,6 +380,21 @@ mod tests {
         assert_eq!(closing, [9, 6, 4, 3, 2, 1, 1, 1]);
         assert_eq!(scene.after(3, false), 4);
         assert_eq!(scene.after(20, false), 12);
+    }
+
+    /// Replicas that share the owners share the slots.
+    #[test]
+    fn the_first_step_down_from_fewer_slots_closes_one_of_those() {
+        let mut scene = Scene::new(true);
+        scene.congestion.resize(4, 6);
+        assert_eq!(scene.congestion.window(), 4);
+        let closing: Vec<_> = (0..4).map(|_| scene.after(1, true)).collect();
+        assert_eq!(closing, [3, 2, 1, 1]);
+        scene.congestion.resize(12, 16);
+        assert_eq!(scene.after(2, false), 3, "it opens step by step");
+        scene.congestion.resize(2, 4);
+        assert_eq!(scene.congestion.window(), 2);
+        assert!(scene.congestion.is_crowded(4 * CROWD + 1));
     }
 
     #[test]

@@ -48,8 +48,10 @@ impl Lanes {
 
     /// As many slots for events as this from now on; 0 counts as 1.
     pub(super) fn resize(&mut self, event_slots: usize) {
-        let [events, _] = &mut self.pools;
+        let [events, retries] = &mut self.pools;
         events.resize(event_slots);
+        let all = event_slots.max(1).saturating_add(retries.slots());
+        self.congestion.resize(event_slots, all);
     }
 
     pub(super) fn push(&mut self, lane: Lane, ticket: u64, key: ObjectKey, now: Instant) {
