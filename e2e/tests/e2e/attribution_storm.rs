@@ -22,7 +22,8 @@ const NAMESPACE: &str = "dev";
 const TENANT: &str = "mallory";
 /// Two of each kind of chain.
 const OWNERS: [&str; 4] = ["run-0", "run-1", "job-0", "job-1"];
-const COMMITS: usize = 8;
+/// To each of their repositories.
+const COMMITS: usize = 13;
 
 const FLUX: (&str, &str) = ("source.toolkit.fluxcd.io/v1", "GitRepository");
 const RUNNABLES: (&str, &str) = ("carto.run/v1alpha1", "Runnable");
@@ -437,17 +438,20 @@ async fn nothing_of_a_tenant_gets_through_flux_jobs_and_runnables_while_commits_
             "patch gitrepositories.source.toolkit.fluxcd.io in dev",
         )
         .await;
-    let mut dice = Dice::new(14);
+    let mut dice = Dice::new(16);
+    let mut kills = 0;
     let under_attack = async {
         for number in 1..=COMMITS {
             for owner in OWNERS {
                 commits.insert(owner, commit(&storm.git, owner, number)?);
                 sleep(Duration::from_millis(dice.below(200))).await;
             }
-            if number % 2 == 0 {
+            if dice.below(3) == 0 {
                 killed(&storm, &mut controllers, &mut dice).await?;
+                kills += 1;
             }
         }
+        ensure!(kills >= 3, "killed {kills} times");
         enough_went_on(&storm, &versions).await;
         anyhow::Ok(())
     };
