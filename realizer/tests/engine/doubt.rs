@@ -11,18 +11,22 @@ const MATCHES: &str = "observedMatches: [{input: .spec.revision, output: .status
 const REPORTS: &str =
     "inputsOnStatus: [{templatingContextPath: source.revision, objectPath: .status.revision}]";
 
-/// Revision 1 is built by the good builder, and deployed. What says so is this rule.
-fn built(rule: &str) -> Scenario {
+/// The documents with this rule for the build.
+fn documents(rule: &str) -> String {
     let rules = DOCUMENTS.find("  observedCompletion:").unwrap();
     let template = DOCUMENTS[rules..].find("  template:").unwrap();
     let completion = &DOCUMENTS[rules..rules + template];
-    let documents = DOCUMENTS
+    DOCUMENTS
         .replace(completion, &format!("  {rule}\n"))
         .replace(
             "{revision: $(source.revision)$}\n---\nkind: ClusterTemplate",
             "{revision: $(source.revision)$, builder: good}\n---\nkind: ClusterTemplate",
-        );
-    let mut scenario = Scenario::new(&documents);
+        )
+}
+
+/// Revision 1 is built by the good builder, and deployed. What says so is this rule.
+fn built(rule: &str) -> Scenario {
+    let mut scenario = Scenario::new(&documents(rule));
     scenario.advance();
     builds(&mut scenario);
     scenario.advance();
@@ -195,5 +199,21 @@ fn an_update_of_ours_raises_no_doubt() {
         builds(&mut scenario);
         scenario.advance();
         assert_eq!(deployed(&mut scenario), "good@2");
+    }
+}
+
+/// A platform engineer adds the rule, and what it compares.
+#[test]
+fn a_template_that_gets_such_a_rule_raises_no_doubt() {
+    for rule in [MATCHES, REPORTS] {
+        let mut scenario = built("healthRule: {alwaysHealthy: {}}");
+        let with_rule = documents(rule).replace("builder: good}", "builder: good, more: 1}");
+        scenario.apply(&with_rule);
+        scenario.advance();
+        assert_eq!(doubts(&scenario), 0);
+        scenario.cluster.object("build")["status"]["latestGoodOutput"] = json!("good@1-again");
+        scenario.advance();
+        assert_eq!(deployed(&mut scenario), "good@1-again");
+        settles(&mut scenario);
     }
 }

@@ -67,6 +67,10 @@ impl Observing<'_> {
     pub(crate) fn is_to_be_doubted(&self, submission: &Submission, observed: &Observed) -> bool {
         let recorded = submission.recorded.applied.as_ref();
         let recorded = recorded.filter(|it| it.uid == uid_of(&observed.object));
+        // It was applied when the template had no such rule. What it holds is not known, and nothing speaks against it.
+        if recorded.is_some_and(|recorded| recorded.values.is_none() && recorded.state.is_some()) {
+            return false;
+        }
         let recorded = recorded.and_then(|recorded| recorded.values.as_ref());
         let values = self.values_of(observed);
         let is_as_left = values.is_some() && values.as_ref() == recorded;
