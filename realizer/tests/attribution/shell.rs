@@ -277,8 +277,10 @@ fn spoil(fault: Fault, tampered: u8, before: &Value, status: &mut Value) {
         return;
     }
     if fault == Fault::DoubtForgotten {
-        for entry in status["resources"].as_array_mut().into_iter().flatten() {
-            if let Some(applied) = entry["applied"].as_object_mut() {
+        for told in status["resources"].as_array_mut().into_iter().flatten() {
+            let former = entry(before, told["name"].as_str().unwrap_or_default());
+            let was_doubted = former.is_some_and(|it| !it["applied"]["doubtful"].is_null());
+            if let Some(applied) = told["applied"].as_object_mut().filter(|_| was_doubted) {
                 applied.remove("doubtful");
             }
         }
