@@ -52,6 +52,8 @@ pub struct Stamped {
 pub struct Memory {
     /// The mutable object as it was after our last apply.
     pub state: Option<State>,
+    /// What it held then in the fields that are ours.
+    pub left: Option<OwnedValues>,
     /// Whether status need not know that: the apply changed nothing, and status knows an earlier state.
     pub is_passing: bool,
     /// The immutable object.
@@ -182,6 +184,7 @@ impl Stamped {
             unchanged: true,
             state: None,
             values: None,
+            is_as_left: false,
             beside: self.beside.as_deref().map(|beside| Beside {
                 values: beside.digests().collect(),
                 named: beside.named().iter().map(ToString::to_string).collect(),
@@ -216,6 +219,7 @@ impl Stamped {
         memory.was_changed |= is_changed || before.memory.was_changed;
         if memory.state.is_none() {
             memory.state = before.memory.state;
+            memory.left = before.memory.left;
             memory.is_passing = before.memory.is_passing;
         }
         if memory.run.is_none() {

@@ -68,7 +68,9 @@ impl Attempt<'_> {
         let recorded = self.submission.recorded.applied.as_ref();
         let recorded = recorded.filter(|recorded| *recorded.uid == *held.uid);
         let recorded = recorded.and_then(|recorded| recorded.values.as_ref());
-        let is_as_left = observed.digest.is_some() || observed.values.as_ref() == recorded;
+        let is_as_left = observed.digest.is_some()
+            || observed.is_as_left
+            || observed.values.as_ref() == recorded;
         let is_asked = self.submission.asks_whose_values && !is_as_left;
         if is_asked && self.is_rendered_in(held).await? {
             observed.digest = Some(self.submission.digest.clone());

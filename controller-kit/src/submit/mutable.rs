@@ -204,6 +204,7 @@ impl Attempt<'_> {
         if self.is_as_rendered(stamped) {
             observed.digest = Some(self.submission.digest.clone());
         }
+        observed.is_as_left = stamped.values.is_some() && stamped.memory.left == stamped.values;
         observed.values = stamped.values.map(|values| values.to_string());
         observed.state = match (stamped.memory.state, self.recorded_state(stamped)) {
             (Some(state), _) if !stamped.memory.is_passing => Some(state.to_string()),

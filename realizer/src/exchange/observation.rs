@@ -34,9 +34,11 @@ pub struct Observed {
     /// What the owner's status is to say of an object as we left it: [`AppliedObject::state`](api_types::AppliedObject::state)
     /// or [`StampedRun::state`](api_types::StampedRun::state).
     pub state: Option<String>,
-    /// Digest of the values that are in the fields that are ours; of a mutable object only, and absent if somebody changed
-    /// them since we wrote them, also if they were changed back.
+    /// Digest of the values that are in the fields that are ours; of a mutable object only.
     pub values: Option<String>,
+    /// Whether this process knows that these are the values that its last apply left there, of whatever rendering. Status may
+    /// not tell of it yet.
+    pub is_as_left: bool,
     /// What it holds beside what was rendered; only where something of that is asked for.
     pub beside: Option<Beside>,
     /// resourceVersion, for [`Submission::precondition`](super::Submission::precondition); 0 when it is not known.

@@ -35,6 +35,7 @@ impl Observed {
             unchanged: true,
             state: None,
             values: None,
+            is_as_left: false,
             beside: None,
             version: 0,
             is_gone: false,

@@ -122,16 +122,18 @@ impl Goodness {
         Some(readiness.compared(object, wanted))
     }
 
-    /// What an object reports of the inputs that the rules compare with the context.
-    pub(crate) fn reported(&self, object: &Value) -> Vec<Option<Value>> {
-        let read = |input: &ReportedInput| Some(input.object.read(object).ok()?.into_owned());
-        self.contexts().map(read).collect()
+    /// As [`Self::compared`], of the inputs of which an object says that it has made something.
+    pub(crate) fn reported(&self, object: &Value) -> Option<String> {
+        let readiness = self.readiness().filter(|_| self.compares())?;
+        Some(readiness.reported(object))
     }
 
-    /// Whether an object says that its status is about its present spec.
+    /// Whether an object says that its status is about its present spec. One that tells its inputs may keep what it has made
+    /// before, whichever generation it has observed.
     pub(crate) fn has_observed(&self, object: &Value) -> bool {
-        self.readiness()
-            .is_some_and(|readiness| readiness.generation.check(object).is_ok())
+        self.readiness().is_some_and(|readiness| {
+            readiness.inputs.is_empty() && readiness.generation.check(object).is_ok()
+        })
     }
 
     fn readiness(&self) -> Option<&Readiness> {
@@ -315,6 +317,16 @@ impl Readiness {
             Some(failed) => failed.check_failed(evidence, self.wording),
             None => Ok(()),
         }
+    }
+
+    fn reported(&self, object: &Value) -> String {
+        let pairs = self.matches.iter().map(|pair| pair.output(object));
+        let inputs = self.inputs.iter().map(|input| {
+            let reported = input.object.read(object);
+            json!(reported.ok())
+        });
+        let reported = Value::Array(pairs.chain(inputs).collect());
+        canonical::short(&canonical::digest(&reported))
     }
 
     fn compared(&self, object: &Value, wanted: &[Option<Value>]) -> String {

@@ -36,6 +36,10 @@ impl AfterLook for Inspection {
         mut place: Submission,
         found: Vec<Observed>,
     ) -> Ruling {
+        // Somebody may have taken away the label by which it is watched.
+        if found.is_empty() {
+            place.precondition = Precondition::Absent;
+        }
         let mut staying = found
             .into_iter()
             .filter(|it| !it.is_gone && !it.terminating);

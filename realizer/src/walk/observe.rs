@@ -278,7 +278,7 @@ impl Observing<'_> {
             uid: uid.to_owned(),
             state: observed.state.clone().filter(|_| is_told),
             beside: self.expected_beside(uid, observed).filter(|_| is_told),
-            values: self.values_of(observed),
+            values: self.values_left_in(uid, observed),
             doubtful: self.doubts_about(uid).to_vec(),
         });
         Memory {

@@ -112,9 +112,10 @@ fn a_process_that_is_killed_forgets_no_doubt() {
     assert_eq!(deployed(&mut scenario), "good@1");
 }
 
+/// One that tells its inputs may keep what it has made before.
 #[test]
 fn an_object_that_says_which_generation_it_has_observed_is_believed_again() {
-    for rule in [MATCHES, REPORTS] {
+    for (rule, is_believed) in [(MATCHES, true), (REPORTS, false)] {
         let mut scenario = built(rule);
         let observes = |scenario: &mut Scenario, generation: u64| {
             scenario.cluster.object("build")["status"]["observedGeneration"] = json!(generation);
@@ -129,8 +130,13 @@ fn an_object_that_says_which_generation_it_has_observed_is_believed_again() {
         builds(&mut scenario);
         scenario.cluster.object("build")["status"]["latestGoodOutput"] = json!("good@1-again");
         observes(&mut scenario, 8);
-        assert_eq!(deployed(&mut scenario), "good@1-again");
-        assert_eq!(doubts(&scenario), 0);
+        let expected = if is_believed {
+            "good@1-again"
+        } else {
+            "good@1"
+        };
+        assert_eq!(deployed(&mut scenario), expected);
+        assert_eq!(doubts(&scenario) == 0, is_believed);
         settles(&mut scenario);
     }
 }
@@ -171,8 +177,26 @@ fn what_others_ask_for_is_doubted_as_well() {
     }
 }
 
+/// He has something else built while what is to come is doubted already.
 #[test]
-fn whoever_goes_on_changing_it_fills_no_status_and_keeps_nothing_away() {
+fn each_change_by_others_is_doubted_and_not_the_first_one_only() {
+    let mut scenario = built(MATCHES);
+    builds_evil(&mut scenario);
+    scenario.advance();
+    scenario.advance();
+    changes(&mut scenario, "revision", "2");
+    builds_evil(&mut scenario);
+    scenario.advance();
+    scenario.advance();
+    assert_eq!(builder(&mut scenario), "good");
+    push(&mut scenario, "2");
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "good@1");
+}
+
+/// Then it may have made anything.
+#[test]
+fn whoever_goes_on_changing_it_fills_no_status_and_has_nothing_handed_on() {
     let mut scenario = built(MATCHES);
     for revision in 0..40 {
         changes(&mut scenario, "revision", &format!("evil-{revision}"));
@@ -182,12 +206,31 @@ fn whoever_goes_on_changing_it_fills_no_status_and_keeps_nothing_away() {
         assert_eq!(builder(&mut scenario), "good");
         push(&mut scenario, &format!("next-{revision}"));
     }
-    assert!((1..=16).contains(&doubts(&scenario)));
-    assert_eq!(deployed(&mut scenario), "good@1");
-    push(&mut scenario, "last");
+    assert_eq!(doubts(&scenario), 16);
+    push(&mut scenario, "evil-39");
     builds(&mut scenario);
     scenario.advance();
-    assert_eq!(deployed(&mut scenario), "good@last");
+    assert_eq!(deployed(&mut scenario), "good@1");
+    scenario.cluster.prune("build");
+    scenario.advance();
+    builds(&mut scenario);
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "good@evil-39");
+}
+
+/// Status may be held back meanwhile.
+#[test]
+fn a_second_update_before_status_tells_of_the_first_raises_no_doubt() {
+    let mut scenario = built(REPORTS);
+    scenario.owner["spec"]["image"] = json!("2");
+    scenario.advance_and_die();
+    let held = scenario.cluster.held.objects.iter_mut();
+    held.for_each(|held| held.is_as_left = true);
+    push(&mut scenario, "3");
+    assert_eq!(doubts(&scenario), 0);
+    builds(&mut scenario);
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "good@3");
 }
 
 #[test]

@@ -45,6 +45,7 @@ impl Attempt<'_> {
         let render_loops = &self.submitter.render_loops;
         let render_loops = render_loops.written(self.applicant, self.submission, now());
         stamped.memory.state = self.state_of(&stamped);
+        stamped.memory.left = stamped.values;
         stamped.memory.is_passing =
             changes_nothing && answers > 0 && self.recorded_state(&stamped).is_some();
         let mut submitted = self.report(&self.keep(stamped), write);

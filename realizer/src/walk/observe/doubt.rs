@@ -27,6 +27,19 @@ impl Observing<'_> {
         self.told(values, self.is_tainted(Some(observed)))
     }
 
+    /// As [`Self::values_of`], of what a walk left there. While a write is held back, others' values are in it.
+    pub(super) fn values_left_in(&self, uid: &str, observed: &Observed) -> Option<String> {
+        if observed.digest.is_some() {
+            return self.values_of(observed);
+        }
+        self.applied_before(uid)?.values.clone()
+    }
+
+    fn applied_before(&self, uid: &str) -> Option<&AppliedObject> {
+        let applied = self.previous.and_then(|entry| entry.applied.as_ref());
+        applied.filter(|applied| applied.uid == uid)
+    }
+
     /// A digest as status has it. One of secret values is keyed, or whoever reads it could try guesses.
     fn told(&self, digest: Option<String>, is_secret: bool) -> Option<String> {
         if is_secret {
@@ -37,29 +50,42 @@ impl Observing<'_> {
         }
     }
 
-    /// Digest of what the rule compares: the present inputs or, if they are given, those that the object reports.
-    fn compared(&self, object: &Value, reported: Option<&[Option<Value>]>) -> Option<String> {
+    /// Digest of what the rule compares: the present inputs.
+    fn compared(&self, object: &Value) -> Option<String> {
         let wanted = self.basis.as_ref()?.rule_inputs().wanted;
-        let goodness = &self.template.goodness;
-        let compared = goodness.compared(object, reported.unwrap_or(wanted));
-        let is_secret = !self.taint.is_none() || redaction::is_secret(object);
-        self.told(compared, is_secret)
+        let compared = self.template.goodness.compared(object, wanted);
+        self.told(compared, self.is_secret(object))
+    }
+
+    fn is_secret(&self, object: &Value) -> bool {
+        !self.taint.is_none() || redaction::is_secret(object)
+    }
+
+    /// The inputs of which others may have had something made: those that are rendered, those that the object asks for, and
+    /// those that it reports.
+    fn doubts(&self, submission: &Submission, observed: &Observed) -> Vec<String> {
+        let object = &observed.object;
+        let reported = self.template.goodness.reported(object);
+        let reported = self.told(reported, self.is_secret(object));
+        let compared = [&submission.object, object].map(|object| self.compared(object));
+        compared.into_iter().flatten().chain(reported).collect()
     }
 
     /// The inputs with which the object held values of somebody else.
     pub(super) fn doubts_about(&self, uid: &str) -> &[String] {
-        let applied = self.previous.and_then(|entry| entry.applied.as_ref());
-        let applied = applied.filter(|applied| applied.uid == uid);
+        let applied = self.applied_before(uid);
         applied.map_or(&[], |applied| &applied.doubtful)
     }
 
     /// Whether what the object reports of its present inputs may have been made from values of somebody else.
     pub(super) fn is_doubtful(&self, object: &Value) -> bool {
         let doubts = self.doubts_about(uid_of(object));
-        let compared = || self.compared(object, None);
+        // Of more inputs nothing is kept, so it may be any of them.
+        let is_any = || doubts.len() >= MOST_DOUBTS;
+        let compared = || self.compared(object);
         !doubts.is_empty()
             && !self.template.goodness.has_observed(object)
-            && compared().is_some_and(|compared| doubts.contains(&compared))
+            && (is_any() || compared().is_some_and(|compared| doubts.contains(&compared)))
     }
 
     /// Whether an object holds values of somebody else, which status has to say before they are changed back. An object of
@@ -74,22 +100,18 @@ impl Observing<'_> {
         let recorded = recorded.and_then(|recorded| recorded.values.as_ref());
         let values = self.values_of(observed);
         let is_as_left = values.is_some() && values.as_ref() == recorded;
-        if is_as_left || observed.digest.as_ref() == Some(&submission.digest) {
+        if is_as_left || observed.is_as_left || observed.digest.as_ref() == Some(&submission.digest)
+        {
             return false;
         }
-        let doubts = self.doubts_about(uid_of(&observed.object));
-        let compared = self.compared(&submission.object, None);
-        compared.is_some_and(|compared| !doubts.contains(&compared))
+        let known = self.doubts_about(uid_of(&observed.object));
+        let mut doubts = self.doubts(submission, observed).into_iter();
+        known.len() < MOST_DOUBTS && doubts.any(|doubt| !known.contains(&doubt))
     }
 
     /// An object that holds values of somebody else is left as it is until status says so.
     pub(crate) fn doubted(&self, submission: &Submission, observed: Observed) -> StepEnd {
-        let reported = self.template.goodness.reported(&observed.object);
-        let doubts = [
-            self.compared(&submission.object, None),
-            self.compared(&observed.object, None),
-            self.compared(&observed.object, Some(&reported)),
-        ];
+        let doubts = self.doubts(submission, &observed);
         let uid = uid_of(&observed.object);
         let recorded = submission.recorded.applied.clone();
         let recorded = recorded.filter(|recorded| recorded.uid == uid);
@@ -97,13 +119,12 @@ impl Observing<'_> {
             uid: uid.to_owned(),
             ..AppliedObject::default()
         });
-        for doubt in doubts.into_iter().flatten() {
+        for doubt in doubts {
             if !applied.doubtful.contains(&doubt) {
                 applied.doubtful.push(doubt);
             }
         }
-        let beyond = applied.doubtful.len().saturating_sub(MOST_DOUBTS);
-        applied.doubtful.drain(..beyond);
+        applied.doubtful.truncate(MOST_DOUBTS);
         let memory = Memory {
             applied: Some(applied),
             ..Memory::default()
