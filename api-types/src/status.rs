@@ -158,9 +158,9 @@ pub struct AppliedObject {
     /// the object reports, and does not ask about its whole spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
-    /// Digests of what the rule compares, of 32 hexadecimal digits: with these inputs the object held values of somebody else,
-    /// and nothing tells from which values it made what it reports of them. Until it is good with others, or says that it has
-    /// observed its present generation.
+    /// Digests of what the rule compares, of 32 hexadecimal digits. With these inputs the object held values of somebody else,
+    /// and nothing tells from whose values it made what it reports. They stand here until it is good with other inputs or, with
+    /// `observedMatches`, says that it has observed its present generation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub doubtful: Vec<String>,
 }
