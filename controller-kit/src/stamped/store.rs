@@ -18,10 +18,25 @@ const DEPARTED: usize = 512;
 pub struct Store {
     objects: Overlaid<Stamped>,
     by_owner: HashMap<Box<str>, BTreeSet<ObjectKey>>,
-    tombstones: VecDeque<Box<str>>,
+    tombstones: VecDeque<Tombstone>,
     /// The last that was seen of objects of immutable families. One may end and be deleted before any reconcile comes to
     /// look at it (`ttlSecondsAfterFinished: 0`); what it came to would be lost, and it would be run again.
     departed: VecDeque<Arc<Stamped>>,
+}
+
+/// An object that is gone, or has lost the label that the watch selects by.
+#[derive(Debug)]
+struct Tombstone {
+    uid: Box<str>,
+    /// The version with which it went. A reply that shows this one or a later one shows an object that is still there: the
+    /// deletion of an object has a later version than all that it ever had.
+    version: u64,
+}
+
+impl Tombstone {
+    fn covers(&self, object: &Stamped) -> bool {
+        self.uid == object.uid && object.resource_version < self.version
+    }
 }
 
 /// Whose objects changed: the controller owner before and after.
@@ -103,7 +118,7 @@ impl Store {
     /// A reply to our own write shows an object. The reply is newer than what the watch has delivered,
     /// unless the object was deleted in between.
     pub(crate) fn overlay(&mut self, object: Stamped) {
-        if self.tombstones.contains(&object.uid) {
+        if self.tombstones.iter().any(|dead| dead.covers(&object)) {
             return;
         }
         let version = object.resource_version;
@@ -118,9 +133,16 @@ impl Store {
         }
     }
 
-    /// The watch says that an object is gone (or lost the label that the watch selects by).
+    /// An object is gone for good.
     pub fn hide(&mut self, key: &ObjectKey, uid: &str) -> Touched {
-        self.tombstones.push_back(uid.into());
+        self.hide_since(key, uid, u64::MAX)
+    }
+
+    fn hide_since(&mut self, key: &ObjectKey, uid: &str, version: u64) -> Touched {
+        self.tombstones.push_back(Tombstone {
+            uid: uid.into(),
+            version,
+        });
         if self.tombstones.len() > TOMBSTONES {
             self.tombstones.pop_front();
         }
@@ -130,12 +152,12 @@ impl Store {
         }
     }
 
-    /// As [`Self::hide`], with the last state of the object.
+    /// The watch says that an object is gone, or lost the label that the watch selects by: this is the last state of it.
     pub(crate) fn hide_last_seen(&mut self, mut object: Stamped) -> Touched {
         let held = self.objects.get(&object.key);
         let memory = held.filter(|held| held.uid == object.uid);
         let memory = memory.map(|held| held.memory.clone());
-        let touched = self.hide(&object.key, &object.uid);
+        let touched = self.hide_since(&object.key, &object.uid, object.resource_version);
         if object.is_of_family() {
             object.memory = memory.unwrap_or_default();
             self.departed.push_back(Arc::new(object));
@@ -160,7 +182,7 @@ impl Store {
 
     fn replace(&mut self, mut object: Stamped, source: Source) -> Touched {
         // A label that comes back brings the same uid back: it is no ghost.
-        self.tombstones.retain(|dead| *dead != object.uid);
+        self.tombstones.retain(|dead| dead.uid != object.uid);
         self.departed.retain(|gone| gone.uid != object.uid);
         let (key, version) = (object.key.clone(), object.resource_version);
         let before = self.get(&key);
@@ -243,6 +265,18 @@ mod tests {
         store.hide(&ObjectKey::new("n", "a"), "u");
         store.overlay(object("a", "u", 7, "x"));
         assert!(store.is_empty());
+    }
+
+    /// Somebody took its label away, and it was read since.
+    #[test]
+    fn an_object_that_only_lost_its_label_is_there_when_a_reply_shows_it() {
+        let mut store = Store::default();
+        store.show(object("a", "u", 5, "x"));
+        store.hide_last_seen(object("a", "u", 7, "x"));
+        store.overlay(object("a", "u", 6, "x"));
+        assert!(store.is_empty(), "that is how it was before");
+        store.overlay(object("a", "u", 7, "hidden"));
+        assert_eq!(value(&store, "a").as_deref(), Some("hidden"));
     }
 
     #[test]

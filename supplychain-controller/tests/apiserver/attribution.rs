@@ -131,6 +131,17 @@ pub(crate) async fn deployed(stage: &Stage, image: &str) {
     .await;
 }
 
+/// Starts a controller that cannot write the status of the Workload.
+pub(crate) async fn start_without_status(stage: &mut Stage) -> LossyProxy {
+    let network = LossyProxy::disturbing(&stage.plane, |parts| {
+        let is_of_status = parts.uri.path().ends_with("/workloads/app/status");
+        is_of_status.then_some(Disturbance::Broken)
+    });
+    let network = network.await.unwrap();
+    stage.start_controller_as(network.kubeconfig());
+    network
+}
+
 /// What the step says of its object is this, and status tells it.
 pub(crate) async fn told(stage: &Stage, state: &str) -> Value {
     let owner = stage
@@ -212,12 +223,7 @@ async fn the_last_good_output_outlives_the_process_and_nothing_is_written_for_it
 async fn an_output_that_was_handed_on_before_a_kill_is_not_taken_back() {
     let mut stage = built().await;
     stage.kill_controller();
-    let network = LossyProxy::disturbing(&stage.plane, |parts| {
-        let is_of_status = parts.uri.path().ends_with("/workloads/app/status");
-        is_of_status.then_some(Disturbance::Broken)
-    });
-    let network = network.await.unwrap();
-    stage.start_controller_as(network.kubeconfig());
+    let _network = start_without_status(&mut stage).await;
     push(&stage, "2").await;
     says(&stage, "True", Some("image@2")).await;
     deployed(&stage, "image@2").await;

@@ -1,14 +1,13 @@
 //! A rule that compares fields, and somebody who changes another field, on a real API server
 //! (docs/behaviour/attribution.md#doubtful).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use test_support::eventually;
 use test_support::stage::Versions;
-use test_support::{Disturbance, LossyProxy, eventually};
 
-use crate::attribution::{CHAIN, TESTS, deployed, push, submitted};
+use crate::attribution::{CHAIN, TESTS, deployed, push, start_without_status, submitted};
 use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
 
 const RULES: [&str; 2] = [
@@ -28,6 +27,8 @@ async fn built(rule: &str) -> Stage {
     submitted(&stage, "1").await;
     builds(&stage, "good@1", "1").await;
     deployed(&stage, "good@1").await;
+    // Status is written after what it tells of.
+    stage.settle("app").await;
     stage
 }
 
@@ -112,19 +113,9 @@ async fn what_was_changed_is_changed_back_only_once_status_says_so() {
     let versions = Versions::of(&stage, "v1", "ConfigMap").await;
     stage.kill_controller();
     builds_evil(&stage).await;
-    let refused = Arc::new(AtomicU32::new(0));
-    let counted = refused.clone();
-    let network = LossyProxy::disturbing(&stage.plane, move |parts| {
-        let is_of_status = parts.uri.path().ends_with("/workloads/app/status");
-        is_of_status.then(|| {
-            counted.fetch_add(1, Ordering::Relaxed);
-            Disturbance::Broken
-        })
-    });
-    let network = network.await.unwrap();
-    stage.start_controller_as(network.kubeconfig());
+    let network = start_without_status(&mut stage).await;
     eventually("status could not be written", PATIENCE, async || {
-        refused.load(Ordering::Relaxed) >= 3
+        network.lost().len() >= 3
     })
     .await;
     assert_eq!(builder(&stage).await, "evil");
@@ -140,12 +131,7 @@ async fn what_was_changed_is_changed_back_only_once_status_says_so() {
 async fn an_update_of_ours_of_which_status_does_not_know_raises_no_doubt() {
     let mut stage = built(RULES[0]).await;
     stage.kill_controller();
-    let network = LossyProxy::disturbing(&stage.plane, |parts| {
-        let is_of_status = parts.uri.path().ends_with("/workloads/app/status");
-        is_of_status.then_some(Disturbance::Broken)
-    });
-    let network = network.await.unwrap();
-    stage.start_controller_as(network.kubeconfig());
+    let _network = start_without_status(&mut stage).await;
     push(&stage, "2").await;
     stage.kill_controller();
     stage.start_controller();
@@ -155,4 +141,71 @@ async fn an_update_of_ours_of_which_status_does_not_know_raises_no_doubt() {
     assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
     let build = step(&stage.workload("app").await, "build");
     assert_eq!(build["applied"]["doubtful"], Value::Null);
+}
+
+/// Statuses are held back for a moment, so one tells of several updates.
+#[tokio::test]
+async fn updates_that_follow_each_other_at_once_raise_no_doubt() {
+    for rule in RULES {
+        let stage = built(rule).await;
+        let owners = Versions::of(&stage, "carto.run/v1alpha1", "Workload").await;
+        for revision in 2..=7 {
+            push(&stage, &revision.to_string()).await;
+        }
+        builds(&stage, "good@7", "7").await;
+        deployed(&stage, "good@7").await;
+        stage.settle("app").await;
+        let seen = owners.up_to(&stage.workload("app").await).await;
+        for owner in &seen {
+            let doubtful = &step(owner, "build")["applied"]["doubtful"];
+            assert!(doubtful.is_null(), "{doubtful}");
+        }
+        let builds = seen
+            .iter()
+            .map(|owner| step(owner, "build")["applied"]["values"].clone());
+        let told: BTreeSet<String> = builds.map(|values| values.to_string()).collect();
+        assert!(
+            told.len() < 7,
+            "one status told of several updates: {told:?}"
+        );
+    }
+}
+
+/// Objects are watched by their labels, and whoever may edit one may take them away.
+#[tokio::test]
+async fn what_was_built_of_an_object_that_was_hidden_meanwhile_goes_nowhere() {
+    for rule in RULES {
+        let mut stage = built(rule).await;
+        let versions = Versions::of(&stage, "v1", "ConfigMap").await;
+        let tenant = stage.tenant().await;
+        let hidden = json!({
+            "metadata": {"labels": null},
+            "spec": {"value": {"builder": "evil"}},
+        });
+        tenant
+            .patch(TESTS, "Test", "app-build", hidden)
+            .await
+            .unwrap();
+        builds(&stage, "evil@1", "1").await;
+        is_changed_back(&stage).await;
+        is_doubted(&stage).await;
+        // The process that comes next does not see it either.
+        stage.kill_controller();
+        let hidden_again = json!({
+            "metadata": {"labels": null},
+            "spec": {"value": {"builder": "evil"}},
+        });
+        tenant
+            .patch(TESTS, "Test", "app-build", hidden_again)
+            .await
+            .unwrap();
+        builds(&stage, "evil@1", "1").await;
+        stage.start_controller();
+        is_changed_back(&stage).await;
+        is_doubted(&stage).await;
+        push(&stage, "2").await;
+        builds(&stage, "good@2", "2").await;
+        deployed(&stage, "good@2").await;
+        nothing_evil_was_deployed(&stage, &versions).await;
+    }
 }
