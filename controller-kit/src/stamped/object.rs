@@ -207,9 +207,7 @@ impl Stamped {
             uid: Some(self.uid.to_string()),
         }
     }
-}
 
-impl Stamped {
     /// Takes over what was known of the object when it was `before`, and is not known anew.
     pub(crate) fn remember(&mut self, before: &Self) {
         // What a write of ours changes is no change by others.

@@ -61,17 +61,11 @@ impl Attempt<'_> {
         Ok((observed.into_iter().collect(), Listed::default()))
     }
 
-    /// An object whose values are not those that status tells holds what we wrote all the same if an apply changes nothing: a
-    /// reply was lost, or a process was killed before it wrote the status.
+    /// An object holds what we wrote, whatever is remembered of it, if an apply changes nothing: a reply was lost, or a process
+    /// was killed before it wrote the status.
     async fn observed_as_left(self, held: &Stamped) -> Result<Observed, Failure> {
         let mut observed = self.observed(held);
-        let recorded = self.submission.recorded.applied.as_ref();
-        let recorded = recorded.filter(|recorded| *recorded.uid == *held.uid);
-        let recorded = recorded.and_then(|recorded| recorded.values.as_ref());
-        let is_as_left = observed.digest.is_some()
-            || observed.is_as_left
-            || observed.values.as_ref() == recorded;
-        let is_asked = self.submission.asks_whose_values && !is_as_left;
+        let is_asked = self.submission.asks_whose_values && observed.digest.is_none();
         if is_asked && self.is_rendered_in(held).await? {
             observed.digest = Some(self.submission.digest.clone());
         }

@@ -41,8 +41,8 @@ pub struct Submission {
     /// Whether nothing is read while others have set fields that are not rendered: [`Beside::expected`](super::Beside::expected)
     /// is wanted.
     pub refuses_foreign_fields: bool,
-    /// Whether a look that finds other values than a walk left there has to tell whether they are those of this rendering all
-    /// the same: then the digest of what is found is that of the rendering
+    /// Whether a look has to tell whether what it finds holds the values of this rendering, though nothing that is remembered
+    /// says so: then the digest of what is found is that of the rendering
     /// ([`Observed::digest`](super::Observed::digest)). Of a mutable object only.
     pub asks_whose_values: bool,
 }

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  rendering ─▶ look ─┬─▶ as we left it, or status doubts its inputs already: pass, if it is this version still
-//!                     └─▶ changed: hold, and status says first with which inputs
+//!                     └─▶ changed: ask whether it holds this rendering all the same ─▶ look …
+//!                                                                     └─▶ hold, and status says first with which inputs
 //! ```
 //!
 //! If it were changed back at once, a process that is killed before it writes the status would forget that it was changed.
@@ -20,11 +21,7 @@ struct Inspection;
 
 impl Gate for DoubtGate {
     fn approached(&self, _: &mut Walk<'_>, _: &At, rendering: Submission) -> Ruling {
-        let place = Submission {
-            asks_whose_values: true,
-            ..rendering
-        };
-        Ruling::Look(place, Box::new(Inspection))
+        Ruling::Look(rendering, Box::new(Inspection))
     }
 }
 
@@ -48,6 +45,11 @@ impl AfterLook for Inspection {
         };
         let observing = walk.observing(at);
         if observing.is_to_be_doubted(&place, &observed) {
+            // A reply may have been lost, or the process that wrote it killed. That costs a request.
+            if !place.asks_whose_values {
+                place.asks_whose_values = true;
+                return Ruling::Look(place, self);
+            }
             let end = observing.doubted(&place, observed);
             return Ruling::Hold(at.ended(end, &place));
         }

@@ -233,6 +233,43 @@ fn a_second_update_before_status_tells_of_the_first_raises_no_doubt() {
     assert_eq!(deployed(&mut scenario), "good@3");
 }
 
+const TOKEN: &str = "
+---
+kind: ClusterConfigTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: token}
+spec:
+  configPath: .data.token
+  template: {apiVersion: v1, kind: Secret, metadata: {name: token}, data: {token: aHVudGVyMg==}}
+";
+
+/// What status has of its values is keyed from then on.
+#[test]
+fn a_step_that_begins_to_take_a_value_of_a_secret_raises_no_doubt() {
+    for rule in [MATCHES, REPORTS] {
+        let mut scenario = built(rule);
+        let step = "  - {name: token, templateRef: {kind: ClusterConfigTemplate, name: token}}\n";
+        let fetched = "sources: [{name: source, resource: fetch}]";
+        let with_secret = documents(rule)
+            .replace("builder: good}", "builder: good, token: $(config)$}")
+            .replace("  resources:\n", &format!("  resources:\n{step}"))
+            .replace(
+                fetched,
+                &format!("{fetched}, configs: [{{name: config, resource: token}}]"),
+            );
+        scenario.apply(&(with_secret + TOKEN));
+        scenario.advance();
+        let token = &scenario.cluster.object("build")["spec"]["token"];
+        assert_eq!(*token, "aHVudGVyMg==");
+        assert_eq!(doubts(&scenario), 0);
+        builds_evil(&mut scenario);
+        scenario.advance();
+        scenario.advance();
+        assert_ne!(doubts(&scenario), 0, "whoever changes it is noticed");
+        assert_eq!(builder(&mut scenario), "good");
+    }
+}
+
 #[test]
 fn an_update_of_ours_raises_no_doubt() {
     for rule in [MATCHES, REPORTS] {

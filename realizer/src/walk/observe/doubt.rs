@@ -50,11 +50,19 @@ impl Observing<'_> {
         }
     }
 
+    /// Whether status has this digest. A Secret may have come in, or gone, since it was written.
+    fn tells(&self, told: &str, digest: &str) -> bool {
+        let is_told = |is_secret| {
+            let now = self.told(Some(digest.to_owned()), is_secret);
+            now.as_deref() == Some(told)
+        };
+        is_told(false) || is_told(true)
+    }
+
     /// Digest of what the rule compares: the present inputs.
     fn compared(&self, object: &Value) -> Option<String> {
         let wanted = self.basis.as_ref()?.rule_inputs().wanted;
-        let compared = self.template.goodness.compared(object, wanted);
-        self.told(compared, self.is_secret(object))
+        self.template.goodness.compared(object, wanted)
     }
 
     fn is_secret(&self, object: &Value) -> bool {
@@ -66,9 +74,11 @@ impl Observing<'_> {
     fn doubts(&self, submission: &Submission, observed: &Observed) -> Vec<String> {
         let object = &observed.object;
         let reported = self.template.goodness.reported(object);
-        let reported = self.told(reported, self.is_secret(object));
         let compared = [&submission.object, object].map(|object| self.compared(object));
-        compared.into_iter().flatten().chain(reported).collect()
+        let doubts = compared.into_iter().chain([reported]).flatten();
+        doubts
+            .filter_map(|doubt| self.told(Some(doubt), self.is_secret(object)))
+            .collect()
     }
 
     /// The inputs with which the object held values of somebody else.
@@ -82,10 +92,11 @@ impl Observing<'_> {
         let doubts = self.doubts_about(uid_of(object));
         // Of more inputs nothing is kept, so it may be any of them.
         let is_any = || doubts.len() >= MOST_DOUBTS;
-        let compared = || self.compared(object);
-        !doubts.is_empty()
-            && !self.template.goodness.has_observed(object)
-            && (is_any() || compared().is_some_and(|compared| doubts.contains(&compared)))
+        let is_one = || {
+            let compared = self.compared(object);
+            compared.is_some_and(|compared| doubts.iter().any(|doubt| self.tells(doubt, &compared)))
+        };
+        !doubts.is_empty() && !self.template.goodness.has_observed(object) && (is_any() || is_one())
     }
 
     /// Whether an object holds values of somebody else, which status has to say before they are changed back. An object of
@@ -98,8 +109,8 @@ impl Observing<'_> {
             return false;
         }
         let recorded = recorded.and_then(|recorded| recorded.values.as_ref());
-        let values = self.values_of(observed);
-        let is_as_left = values.is_some() && values.as_ref() == recorded;
+        let values = observed.values.as_ref().zip(recorded);
+        let is_as_left = values.is_some_and(|(values, recorded)| self.tells(recorded, values));
         if is_as_left || observed.is_as_left || observed.digest.as_ref() == Some(&submission.digest)
         {
             return false;
