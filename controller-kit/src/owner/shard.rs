@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::future::ready;
 use std::mem::take;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::names::NameRule;
@@ -98,17 +99,21 @@ impl Shard {
     /// have to be put together.
     pub(crate) fn events(&self, kind: Watched, client: kube::Client) -> Events {
         let Some(share) = &self.share.0 else {
-            return self.selected(&kind, client);
+            return self.selected(&kind, client, None);
         };
         let shard = self.clone();
-        share.owners(move || shard.selected(&kind, client.clone()))
+        share.owners(Arc::new(move |namespace: Option<&str>| {
+            shard.selected(&kind, client.clone(), namespace)
+        }))
     }
 
-    fn selected(&self, kind: &Watched, client: kube::Client) -> Events {
+    /// In one namespace, or in all that it selects.
+    fn selected(&self, kind: &Watched, client: kube::Client, namespace: Option<&str>) -> Events {
         let mut names = self.namespaces.iter();
         let only = names.next().filter(|_| self.namespaces.len() == 1);
-        let events = kind.selected(client, self.labels.as_deref(), only.map(|it| &**it));
-        if self.namespaces.len() < 2 {
+        let namespace = namespace.or_else(|| only.map(|it| &**it));
+        let events = kind.selected(client, self.labels.as_deref(), namespace);
+        if self.namespaces.is_empty() {
             return events;
         }
         let shard = self.clone();
