@@ -165,7 +165,12 @@ impl Store {
         let held = self.objects.get(&object.key);
         let memory = held.filter(|held| held.uid == object.uid);
         let memory = memory.map(|held| held.memory.clone());
-        let touched = self.hide_since(&object.key, &object.uid, object.resource_version);
+        // An API that tells no versions does not tell either whether a reply is older.
+        let version = match object.resource_version {
+            0 => u64::MAX,
+            version => version,
+        };
+        let touched = self.hide_since(&object.key, &object.uid, version);
         if object.is_of_family() {
             object.memory = memory.unwrap_or_default();
             self.departed.push_back(Arc::new(object));

@@ -174,6 +174,9 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
         share(&stage, &place, &replicas).await;
     }
     assert!(served.last() <= Some(&SERVED_AGAIN), "{served:?}");
+    tell(&format!(
+        "the share of a dead one was served again after {served:.1?}"
+    ));
     for process in processes.values_mut() {
         process.signal("TERM");
         process.ended().await;
@@ -255,13 +258,20 @@ fn several_owners() -> Vec<String> {
     std::iter::once(OWNER.to_owned()).chain(others).collect()
 }
 
+async fn tell_memory(process: &Another, what: &str) {
+    let bytes = process.metric("process_resident_memory_bytes", &[]).await;
+    tell(&format!(
+        "{what}: {:.1} MiB",
+        bytes.unwrap() / 1024.0 / 1024.0
+    ));
+}
+
 #[expect(
     clippy::print_stdout,
     reason = "a measurement for whoever asks for one"
 )]
-async fn tell_memory(process: &Another, what: &str) {
-    let bytes = process.metric("process_resident_memory_bytes", &[]).await;
-    println!("{what}: {:.1} MiB", bytes.unwrap() / 1024.0 / 1024.0);
+fn tell(measured: &str) {
+    println!("{measured}");
 }
 
 /// The branches of all runs in a namespace.

@@ -124,7 +124,7 @@ impl OneOfThree {
     }
 
     fn until() -> Instant {
-        Instant::now() + Duration::from_secs(60)
+        Instant::now() + Duration::from_mins(1)
     }
 }
 
