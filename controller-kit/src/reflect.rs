@@ -194,13 +194,7 @@ impl<E: Entry> Reflector<E> {
                     self.end_listing(&changed);
                 }
                 Ok(Event::Apply(object)) => self.keep(object, &changed),
-                Ok(Event::Delete(object)) => {
-                    let (key, version) = (key_of(&object), version_of(&object));
-                    // What was listed beside the watch may be the next one of that name.
-                    if !self.kept.read().is_newer(&key, version) {
-                        self.drop_key(&key, &changed);
-                    }
-                }
+                Ok(Event::Delete(object)) => self.drop_key(&key_of(&object), &changed),
             }
             if tells {
                 refused();

@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::future::ready;
 use std::mem::take;
-use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::names::NameRule;
@@ -99,21 +98,17 @@ impl Shard {
     /// have to be put together.
     pub(crate) fn events(&self, kind: Watched, client: kube::Client) -> Events {
         let Some(share) = &self.share.0 else {
-            return self.selected(&kind, client, None);
+            return self.selected(&kind, client);
         };
         let shard = self.clone();
-        share.owners(Arc::new(move |namespace: Option<&str>| {
-            shard.selected(&kind, client.clone(), namespace)
-        }))
+        share.owners(move || shard.selected(&kind, client.clone()))
     }
 
-    /// In one namespace, or in all that it selects.
-    fn selected(&self, kind: &Watched, client: kube::Client, namespace: Option<&str>) -> Events {
+    fn selected(&self, kind: &Watched, client: kube::Client) -> Events {
         let mut names = self.namespaces.iter();
         let only = names.next().filter(|_| self.namespaces.len() == 1);
-        let namespace = namespace.or_else(|| only.map(|it| &**it));
-        let events = kind.selected(client, self.labels.as_deref(), namespace);
-        if self.namespaces.is_empty() {
+        let events = kind.selected(client, self.labels.as_deref(), only.map(|it| &**it));
+        if self.namespaces.len() < 2 {
             return events;
         }
         let shard = self.clone();

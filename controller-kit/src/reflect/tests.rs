@@ -302,20 +302,3 @@ async fn another_try_is_refused_until_it_is_listed() {
     assert_eq!(second.after(no("no")), "no 0");
     assert_eq!(second.after(Ok(Event::InitDone)), "- 1");
 }
-
-/// What is listed beside a watch may be ahead of it.
-#[tokio::test]
-async fn a_late_deletion_of_a_predecessor_leaves_the_successor() {
-    let reflector = Arc::<Reflector<Seen>>::default();
-    let mut events = listing([object("a", 5, json!("first"))]);
-    events.push(Event::Apply(object("a", 9, json!("second"))));
-    events.push(Event::Delete(object("a", 7, json!("first"))));
-    changes(events, &reflector).await;
-    assert_eq!(reflector.all().len(), 1);
-    changes(
-        vec![Event::Delete(object("a", 11, json!("second")))],
-        &reflector,
-    )
-    .await;
-    assert!(reflector.all().is_empty());
-}

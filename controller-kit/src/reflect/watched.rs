@@ -108,14 +108,14 @@ fn page() -> watcher::Config {
     watcher::Config::default().page_size(PAGE)
 }
 
-/// The events of one resource, in one namespace or in all, as plain values; interruptions heal by themselves. A watch that is refused is tried rarely: who
+/// The events of one resource as plain values; interruptions heal by themselves. A watch that is refused is tried rarely: who
 /// hears of changed rights or definitions starts another one.
 pub(crate) fn watched<const METADATA_ONLY: bool>(
     client: kube::Client,
-    (resource, namespace): (&ApiResource, Option<&str>),
+    resource: &ApiResource,
     config: watcher::Config,
 ) -> Events {
-    let api = api_in(client, namespace, resource);
+    let api = api_in(client, None, resource);
     events_of::<METADATA_ONLY>(api, config, Heard::Elsewhere)
 }
 

@@ -7,7 +7,6 @@
 //!             watches keep what is accepted, reconciles begin in what is held ◀─────┘
 //! ```
 
-mod gained;
 mod own;
 mod part;
 mod reading;
@@ -15,10 +14,9 @@ mod record;
 mod replica;
 mod standing;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod view;
 
-pub(crate) use gained::{Gained, Listed, Open, listed_in, next_listed};
 pub use own::{MayShare, OwnShare, Permit};
 pub use part::{Part, Share};
 pub use record::{Entry, MOST_REPLICAS, Myself, Numbered, Record};

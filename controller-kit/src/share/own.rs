@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::gained::{Gained, Gains};
 use super::{Numbered, Record, Share, Standing};
 use crate::cluster::Fence;
 
@@ -39,7 +38,6 @@ struct State {
     stopping_since: Option<Instant>,
     /// Since when others are to hand over what it waits for.
     waiting_since: Option<Instant>,
-    gains: Gains,
     under_way: HashMap<u64, UnderWay>,
     next: u64,
 }
@@ -110,7 +108,6 @@ impl OwnShare {
                 listings: 0,
                 stopping_since: None,
                 waiting_since: None,
-                gains: Gains::default(),
                 under_way: HashMap::new(),
                 next: 0,
             }),
@@ -124,37 +121,10 @@ impl OwnShare {
     /// Whether what arrives of this namespace is kept. It is as long as something is under way there, too: a reconcile whose
     /// objects are not held any more would miss them.
     pub fn accepts(&self, namespace: &str) -> bool {
-        let mut state = self.state.lock();
-        let is_accepted = state.standing.accepted().takes(namespace);
-        let mut under_way = state.under_way.values();
-        let is_stray = !is_accepted && under_way.any(|it| *it.namespace == *namespace);
-        state.gains.arrives(namespace, is_stray);
-        is_accepted || is_stray
-    }
-
-    /// Something of this namespace that was accepted has been taken in.
-    pub(super) fn has_taken_in(&self, namespace: &str) {
-        let mut state = self.state.lock();
-        let is_stray = !state.standing.accepted().takes(namespace);
-        state.gains.arrives(namespace, is_stray);
-    }
-
-    /// The number of the newest listing, and what has to be listed for it by whoever has listed all for another one, or is
-    /// listing it.
-    pub(crate) fn gained_since(&self, listing: u64) -> (u64, Gained) {
         let state = self.state.lock();
-        let gained = state.gains.since(listing, state.standing.accepted());
-        (state.listings, gained)
-    }
-
-    /// How often less was accepted than before.
-    pub(crate) fn losses(&self) -> u64 {
-        self.state.lock().gains.losses()
-    }
-
-    /// What was lost until then is not kept any more.
-    pub(crate) fn has_dropped(&self, losses: u64) {
-        self.state.lock().gains.has_dropped(losses);
+        let mut under_way = state.under_way.values();
+        under_way.any(|it| *it.namespace == *namespace)
+            || state.standing.accepted().takes(namespace)
     }
 
     /// Whether this namespace is worked on: all that there is of it has been listed.
@@ -262,17 +232,9 @@ impl OwnShare {
             state.standing.accepted().clone(),
             state.standing.held().clone(),
         );
-        let listings = state.listings;
         change(&mut state);
-        let after = (
-            state.standing.accepted().clone(),
-            state.standing.held().clone(),
-        );
-        let is_changed = before != after;
-        let listing = Some(state.listings).filter(|listing| *listing != listings);
-        if is_changed || listing.is_some() {
-            state.gains.changes(&before.0, &after.0, listing);
-        }
+        let after = (state.standing.accepted(), state.standing.held());
+        let is_changed = (&before.0, &before.1) != after;
         drop(state);
         self.changes.send_if_modified(|changes| {
             // The first look is news, whatever it shows.
@@ -340,12 +302,6 @@ impl MayShare {
     /// Whether what arrives of this namespace is kept.
     pub fn accepts(&self, namespace: &str) -> bool {
         self.0.as_ref().is_none_or(|share| share.accepts(namespace))
-    }
-
-    /// As [`OwnShare::gained_since`].
-    pub(crate) fn gained_since(&self, listing: u64) -> (u64, Gained) {
-        let share = self.0.as_ref();
-        share.map_or((0, Gained::Everything), |it| it.gained_since(listing))
     }
 
     /// How many replicas there are that take a share, this one included.

@@ -10,9 +10,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::{KindWatch, Readiness, Stamped, Touched, WatchSettings};
-use crate::cluster::chain;
 use crate::reflect::{Events, Refused, WatchHealth, answer, watched};
-use crate::share::{Gained, Listed, Open, listed_in, next_listed};
 
 /// Objects per page of a listing: a page is held in memory whole.
 const PAGE: u32 = 100;
@@ -31,15 +29,11 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const CHANGE_SETTLE: Duration = Duration::from_millis(150);
 
 /// Full objects: what they hold is compared with what we left there. They are projected on arrival.
-pub(super) fn events(
-    client: kube::Client,
-    watch: &KindWatch,
-    (label, namespace): (&str, Option<&str>),
-) -> Events {
+pub(super) fn events(client: kube::Client, watch: &KindWatch, label: &str) -> Events {
     let served = watch.served();
     let resource = served.resource();
     let config = watcher::Config::default().labels(label).page_size(PAGE);
-    watched::<false>(client, (&resource, namespace), config)
+    watched::<false>(client, &resource, config)
 }
 
 /// Feeds one watch's events into its store and wakes the owners concerned.
@@ -55,115 +49,40 @@ pub(super) struct Follower {
     pub(super) pause: Duration,
     /// How often it was to be read anew when the listing began that is followed.
     pub(super) listing: u64,
-    /// For which share that was, where replicas share the owners.
-    pub(super) share_listing: u64,
-    /// Whether the watch has shown all that was accepted when it began, and all changes since.
-    pub(super) is_whole: bool,
-    /// What is listed while the watch goes on: namespaces that fell to this replica.
-    pub(super) beside: Option<Listed>,
-}
-
-/// What a watch is to do next.
-enum Then {
-    GoOn,
-    BeginAnewAfter(Duration),
 }
 
 impl Follower {
-    pub(super) async fn run(mut self, open: Open) {
+    pub(super) async fn run(mut self, open: impl Fn() -> Events + Send) {
         let cancel = self.watch.cancel.clone();
-        let mut events = self.begin(&open);
+        self.listing = self.watch.relists();
+        let mut events = open();
         loop {
-            let then = tokio::select! {
+            let pause = tokio::select! {
                 () = cancel.cancelled() => return,
-                () = self.watch.relist.notified() => self.list_gained(&open),
+                () = self.watch.relist.notified() => Some(Duration::ZERO),
                 () = self.watch.again.notified() => {
                     self.pause = REFUSED_PAUSE;
-                    Then::BeginAnewAfter(CHANGE_SETTLE)
+                    Some(CHANGE_SETTLE)
                 }
                 event = events.next() => match event {
                     Some(Ok(event)) => {
                         self.follow(event);
-                        Then::GoOn
+                        None
                     }
-                    Some(Err(error)) if self.fail(&error) => Then::BeginAnewAfter(self.longer_pause()),
-                    Some(Err(_)) => Then::GoOn,
+                    Some(Err(error)) => self.fail(&error).then(|| self.longer_pause()),
                     None => return,
                 },
-                object = next_listed(self.beside.as_mut()) => self.follow_listed(object),
             };
-            if let Then::BeginAnewAfter(pause) = then {
+            if let Some(pause) = pause {
                 tokio::select! {
                     () = cancel.cancelled() => return,
-                    () = self.rest(pause) => events = self.begin(&open),
+                    () = self.rest(pause) => {
+                        self.listing = self.watch.relists();
+                        events = open();
+                    }
                 }
             }
         }
-    }
-
-    /// Lists everything, and watches.
-    fn begin(&mut self, open: &Open) -> Events {
-        self.listing = self.watch.relists();
-        (self.share_listing, _) = self.settings.share.gained_since(self.share_listing);
-        self.is_whole = false;
-        self.beside = None;
-        open(None)
-    }
-
-    /// There is more to keep: only that is listed if the rest is known. Of a cluster-scoped kind no namespace can be listed.
-    fn list_gained(&mut self, open: &Open) -> Then {
-        let is_starting = matches!(*self.watch.readiness.borrow(), Readiness::Starting(_));
-        let is_known = self.is_whole && self.beside.is_none() && is_starting;
-        let (share_listing, gained) = self.settings.share.gained_since(self.share_listing);
-        match gained {
-            Gained::Namespaces(gained) if is_known && self.watch.served().namespaced => {
-                (self.listing, self.share_listing) = (self.watch.relists(), share_listing);
-                // What came of it before it was lost may have been missed since.
-                let stays = |namespace: &str| !gained.iter().any(|it| **it == *namespace);
-                self.watch.write().keep_only(stays);
-                self.beside = Some(listed_in(open.clone(), gained));
-                Then::GoOn
-            }
-            Gained::Namespaces(_) | Gained::Everything => Then::BeginAnewAfter(Duration::ZERO),
-        }
-    }
-
-    /// A namespace that was gained holds this, or all of them have been listed.
-    fn follow_listed(&mut self, object: Option<watcher::Result<Value>>) -> Then {
-        match object {
-            Some(Ok(object)) => {
-                if self
-                    .settings
-                    .share
-                    .accepts(&Stamped::owner_namespace_in(&object))
-                {
-                    let touched = self.watch.write().list(self.project(&object));
-                    self.wake(&touched);
-                    self.tell_of_moves(&touched);
-                }
-                Then::GoOn
-            }
-            Some(Err(error)) => {
-                let kind = &self.watch.served().kind;
-                debug!(%kind, error = %chain(&error), "namespaces could not be listed; everything is");
-                Then::BeginAnewAfter(Duration::ZERO)
-            }
-            None => {
-                self.beside = None;
-                self.rely_on_it();
-                Then::GoOn
-            }
-        }
-    }
-
-    /// All that is accepted has been listed, unless there is more by now.
-    fn rely_on_it(&self) -> Readiness {
-        let before = self.watch.readiness.borrow().clone();
-        let is_whole = self.listing == self.watch.relists();
-        if is_whole && before != Readiness::Synced {
-            self.watch.readiness.send_replace(Readiness::Synced);
-        }
-        before
     }
 
     fn longer_pause(&mut self) -> Duration {
@@ -173,7 +92,7 @@ impl Follower {
     }
 
     /// Waits, not longer than until something changes; what was refused is then not known to be refused any more.
-    async fn rest(&mut self, pause: Duration) {
+    async fn rest(&self, pause: Duration) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = self.watch.again.notified() => tokio::time::sleep(CHANGE_SETTLE).await,
@@ -185,8 +104,7 @@ impl Follower {
     fn is_dropped(&self, event: &Event<Value>) -> bool {
         match event {
             Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
-                let namespace = Stamped::owner_namespace_in(object);
-                !self.settings.share.accepts(&namespace)
+                !(self.settings.accepts)(&Stamped::owner_namespace_in(object))
             }
             Event::Init | Event::InitDone => false,
         }
@@ -204,8 +122,6 @@ impl Follower {
         }
         let touched = match event {
             Event::Init => {
-                self.is_whole = false;
-                self.beside = None;
                 self.watch.write().begin_listing();
                 Touched::new()
             }
@@ -229,11 +145,15 @@ impl Follower {
         }
     }
 
-    fn end_listing(&mut self) -> Touched {
-        self.is_whole = true;
+    fn end_listing(&self) -> Touched {
         let mut gone = self.watch.write().end_listing();
         gone.extend(self.gone_since_the_predecessor());
-        let before = self.rely_on_it();
+        let before = self.watch.readiness.borrow().clone();
+        // What has been listed for less says nothing of the rest.
+        let is_whole = self.listing == self.watch.relists();
+        if is_whole && before != Readiness::Synced {
+            self.watch.readiness.send_replace(Readiness::Synced);
+        }
         if matches!(before, Readiness::Stale { .. }) {
             info!(kind = %self.watch.served().kind, "this kind is listed again");
             self.wake(&self.watch.held());

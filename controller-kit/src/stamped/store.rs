@@ -115,14 +115,6 @@ impl Store {
         self.replace(object, Source::Watch)
     }
 
-    /// A listing beside the watch shows an object. It may have been read before the watch told of its deletion.
-    pub(crate) fn list(&mut self, object: Stamped) -> Touched {
-        if self.tombstones.iter().any(|dead| dead.covers(&object)) {
-            return Touched::new();
-        }
-        self.show(object)
-    }
-
     /// A reply to our own write shows an object. The reply is newer than what the watch has delivered,
     /// unless the object was deleted in between.
     pub(crate) fn overlay(&mut self, object: Stamped) {
@@ -287,7 +279,6 @@ mod tests {
         store.show(object("a", "u", 5, "x"));
         store.hide_last_seen(object("a", "u", 7, "x"));
         store.overlay(object("a", "u", 6, "x"));
-        store.list(object("a", "u", 6, "x"));
         assert!(store.is_empty(), "that is how it was before");
         store.overlay(object("a", "u", 7, "hidden"));
         assert_eq!(value(&store, "a").as_deref(), Some("hidden"));

@@ -14,7 +14,6 @@ use tracing::debug;
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
 use crate::reflect::{WatchHealth, named_metadata};
-use crate::share::MayShare;
 use crate::shutdown::Tasks;
 use crate::stamped::follow::{Follower, REFUSED_PAUSE, events};
 use crate::stamped::foreign_watches::{self, ForeignWatches};
@@ -36,6 +35,9 @@ pub type Moved = Arc<dyn Fn(&Kind, &ObjectKey) + Send + Sync>;
 /// Says of a resource, as in URLs, whether the API server is heard on watches of others.
 pub type HearsOthers = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
+/// Says of the namespace of an owner whether what is stamped in it is kept.
+pub type Accepts = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// What all watches of one controller have in common.
 #[derive(Clone)]
 pub struct WatchSettings {
@@ -45,8 +47,8 @@ pub struct WatchSettings {
     pub field_manager: &'static str,
     /// Kind of the owners.
     pub owner_kind: &'static str,
-    /// Says which objects are kept, by the namespace of their owner.
-    pub share: MayShare,
+    /// Which objects are kept, by the namespace of their owner.
+    pub accepts: Accepts,
     /// Called with namespace and name of an owner whose object changed.
     pub wake: Wake,
     /// Called with an object that is gone, or is not whose it was.
@@ -314,7 +316,7 @@ impl StampedWatches {
         for watch in self.all() {
             watch
                 .write()
-                .keep_only(|namespace| self.settings.share.accepts(namespace));
+                .keep_only(|namespace| (self.settings.accepts)(namespace));
         }
     }
 
@@ -372,15 +374,10 @@ impl StampedWatches {
             notified: false,
             pause: REFUSED_PAUSE,
             listing: 0,
-            share_listing: 0,
-            is_whole: false,
-            beside: None,
         };
         let (client, watched) = (self.cluster.controller().clone(), watch.clone());
         let label = self.settings.label;
-        let open = Arc::new(move |namespace: Option<&str>| {
-            events(client.clone(), &watched, (label, namespace))
-        });
+        let open = move || events(client.clone(), &watched, label);
         self.tasks.spawn("stamped-watch", follower.run(open));
         watch
     }

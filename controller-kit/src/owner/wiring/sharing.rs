@@ -64,7 +64,6 @@ impl Follower {
 
     /// Drops what fell to others. Accounts may be lent to owners elsewhere; their tokens are asked for again.
     fn follow_accepted(&mut self) {
-        let losses = self.share.losses();
         let accepted = self.share.accepted();
         if accepted != self.accepted {
             self.shell.keep_only_accepted();
@@ -73,7 +72,6 @@ impl Follower {
             tokens.keep_only(|namespace| accepted.takes(namespace));
             self.accepted = accepted;
         }
-        self.share.has_dropped(losses);
     }
 
     /// What falls to this replica now was reconciled by another before: nobody else wakes it here. Whoever waits for
