@@ -31,6 +31,11 @@ pub(crate) use watched::{named_metadata, selected_metadata, watched};
 pub trait Entry: Send + Sync + Sized + 'static {
     /// Builds the entry.
     fn build(object: Value) -> Self;
+
+    /// The uid of the object, where another one of its name may be listed before its deletion is told.
+    fn uid(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A change that a store saw.
@@ -194,7 +199,12 @@ impl<E: Entry> Reflector<E> {
                     self.end_listing(&changed);
                 }
                 Ok(Event::Apply(object)) => self.keep(object, &changed),
-                Ok(Event::Delete(object)) => self.drop_key(&key_of(&object), &changed),
+                Ok(Event::Delete(object)) => {
+                    let key = key_of(&object);
+                    if !self.has_successor(&key, &object) {
+                        self.drop_key(&key, &changed);
+                    }
+                }
             }
             if tells {
                 refused();
@@ -240,6 +250,18 @@ impl<E: Entry> Reflector<E> {
         Some((before, after))
     }
 
+    /// Whether what is kept is not what was deleted but the next one of that name, as a listing beside the watch may show it.
+    /// Versions alone do not tell: who only lost the labels that are watched has been there since, and replies tell of it.
+    fn has_successor(&self, key: &ObjectKey, deleted: &Value) -> bool {
+        let uid = deleted["metadata"]["uid"].as_str().unwrap_or_default();
+        let kept = self.kept.read();
+        let is_another = kept
+            .get(key)
+            .and_then(|entry| entry.uid())
+            .is_some_and(|kept| kept != uid);
+        is_another && kept.is_newer(key, version_of(deleted))
+    }
+
     fn drop_key(&self, key: &ObjectKey, changed: &impl Fn(Change<'_, E>)) {
         let before = self.kept.write().remove(key);
         changed(Change {
@@ -261,7 +283,18 @@ impl<E: Entry> Reflector<E> {
             keys.filter(|key| !is_kept(key)).cloned().collect()
         };
         for key in dropped {
-            self.drop_key(&key, changed);
+            let mut kept = self.kept.write();
+            // It may be wanted again by now, and have been listed since.
+            if is_kept(&key) {
+                continue;
+            }
+            let before = kept.remove(&key);
+            drop(kept);
+            changed(Change {
+                key: &key,
+                before: before.as_ref(),
+                after: None,
+            });
         }
     }
 

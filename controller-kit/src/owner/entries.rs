@@ -59,6 +59,10 @@ impl Entry for OwnerEntry {
             body: PackedText::of_text(&body),
         }
     }
+
+    fn uid(&self) -> Option<&str> {
+        Some(&self.uid)
+    }
 }
 
 impl OwnerEntry {

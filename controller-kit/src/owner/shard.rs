@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::future::ready;
 use std::mem::take;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::names::NameRule;
@@ -24,7 +25,7 @@ use crate::args::ShardArgs;
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 use crate::reflect::{Events, Watched, key_of};
 use crate::scheduler::Next;
-use crate::share::MayShare;
+use crate::share::{MayShare, PAGE_BESIDE};
 use crate::stamped::ObjectKey;
 
 /// An owner that was there is believed to be there for as long: what changes around it may have it asked for often.
@@ -84,7 +85,8 @@ impl Shard {
         self.selects(namespace) && self.share.accepts(namespace)
     }
 
-    fn selects(&self, namespace: &str) -> bool {
+    /// Whether owners of this namespace are selected, whichever replica has them.
+    pub(super) fn selects(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.contains(namespace)
     }
 
@@ -98,17 +100,22 @@ impl Shard {
     /// have to be put together.
     pub(crate) fn events(&self, kind: Watched, client: kube::Client) -> Events {
         let Some(share) = &self.share.0 else {
-            return self.selected(&kind, client);
+            return self.selected(&kind, client, None);
         };
         let shard = self.clone();
-        share.owners(move || shard.selected(&kind, client.clone()))
+        share.owners(Arc::new(move |namespace: Option<&str>| {
+            shard.selected(&kind, client.clone(), namespace)
+        }))
     }
 
-    fn selected(&self, kind: &Watched, client: kube::Client) -> Events {
+    /// In one namespace, or in all that it selects.
+    fn selected(&self, kind: &Watched, client: kube::Client, namespace: Option<&str>) -> Events {
         let mut names = self.namespaces.iter();
         let only = names.next().filter(|_| self.namespaces.len() == 1);
-        let events = kind.selected(client, self.labels.as_deref(), only.map(|it| &**it));
-        if self.namespaces.len() < 2 {
+        let page = namespace.map(|_| PAGE_BESIDE);
+        let namespace = namespace.or_else(|| only.map(|it| &**it));
+        let events = kind.selected(client, self.labels.as_deref(), (namespace, page));
+        if self.namespaces.is_empty() {
             return events;
         }
         let shard = self.clone();

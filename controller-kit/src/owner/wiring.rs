@@ -157,7 +157,7 @@ fn wakes_owners(
     let (metrics, shard) = (process.metrics.clone(), settings.shard.clone());
     let share = shard.share.clone();
     WatchSettings {
-        accepts: Arc::new(move |namespace: &str| share.accepts(namespace)),
+        share,
         label: settings.kind.name_label,
         field_manager: process.program.field_manager,
         owner_kind: settings.kind.kind,

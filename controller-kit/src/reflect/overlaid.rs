@@ -110,6 +110,12 @@ impl<V> Overlaid<V> {
         }
     }
 
+    /// Whether what is here is newer than this version, if that is known.
+    pub(crate) fn is_newer(&self, key: &ObjectKey, version: u64) -> bool {
+        let held = self.held.get(key);
+        version != 0 && held.is_some_and(|(held, _)| *held > version)
+    }
+
     /// Puts an object here in this version. Returns what was here.
     pub(crate) fn put(
         &mut self,

@@ -32,6 +32,10 @@ impl Entry for Seen {
         let data = object["data"].as_str().unwrap_or("malformed");
         Self(data.to_owned())
     }
+
+    fn uid(&self) -> Option<&str> {
+        Some(&self.0)
+    }
 }
 
 #[expect(
@@ -39,7 +43,7 @@ impl Entry for Seen {
     reason = "the tables read better without references"
 )]
 fn object(name: &str, version: u64, data: Value) -> Value {
-    json!({"metadata": {"name": name, "resourceVersion": version.to_string()}, "data": data})
+    json!({"metadata": {"name": name, "uid": data, "resourceVersion": version.to_string()}, "data": data})
 }
 
 fn listing<const N: usize>(objects: [Value; N]) -> Vec<Event<Value>> {
@@ -301,4 +305,32 @@ async fn another_try_is_refused_until_it_is_listed() {
     assert_eq!(second.after(Ok(Event::Init)), "no 0");
     assert_eq!(second.after(no("no")), "no 0");
     assert_eq!(second.after(Ok(Event::InitDone)), "- 1");
+}
+
+/// What is listed beside a watch may be ahead of it.
+#[tokio::test]
+async fn a_late_deletion_of_a_predecessor_leaves_the_successor() {
+    let reflector = Arc::<Reflector<Seen>>::default();
+    let mut events = listing([object("a", 5, json!("first"))]);
+    events.push(Event::Apply(object("a", 9, json!("second"))));
+    events.push(Event::Delete(object("a", 7, json!("first"))));
+    changes(events, &reflector).await;
+    assert_eq!(reflector.all().len(), 1);
+    changes(
+        vec![Event::Delete(object("a", 11, json!("second")))],
+        &reflector,
+    )
+    .await;
+    assert!(reflector.all().is_empty());
+}
+
+/// Somebody took the labels away that are watched, before our own write.
+#[tokio::test]
+async fn what_lost_its_labels_goes_though_a_reply_has_shown_it_since() {
+    let reflector = Arc::<Reflector<Seen>>::default();
+    changes(listing([object("a", 5, json!("first"))]), &reflector).await;
+    reflector.overlay(object("a", 21, json!("first")));
+    let lost = vec![Event::Delete(object("a", 19, json!("first")))];
+    changes(lost, &reflector).await;
+    assert!(reflector.all().is_empty());
 }

@@ -59,19 +59,21 @@ impl Watched {
 
     /// Full objects.
     pub fn objects(&self, client: kube::Client) -> Events {
-        self.selected(client, None, None)
+        self.selected(client, None, (None, None))
     }
 
-    /// Full objects with these labels, in one namespace or in all; label selector as in URLs.
+    /// Full objects with these labels, in one namespace or in all; label selector as in URLs. With so many to a page, if that is
+    /// said.
     pub(crate) fn selected(
         &self,
         client: kube::Client,
         labels: Option<&str>,
-        namespace: Option<&str>,
+        (namespace, objects): (Option<&str>, Option<u32>),
     ) -> Events {
+        let page = page().page_size(objects.unwrap_or(PAGE));
         let config = match labels {
-            Some(labels) => page().labels(labels),
-            None => page(),
+            Some(labels) => page.labels(labels),
+            None => page,
         };
         self.events::<false>(client, namespace, config)
     }
@@ -108,14 +110,14 @@ fn page() -> watcher::Config {
     watcher::Config::default().page_size(PAGE)
 }
 
-/// The events of one resource as plain values; interruptions heal by themselves. A watch that is refused is tried rarely: who
+/// The events of one resource, in one namespace or in all, as plain values; interruptions heal by themselves. A watch that is refused is tried rarely: who
 /// hears of changed rights or definitions starts another one.
 pub(crate) fn watched<const METADATA_ONLY: bool>(
     client: kube::Client,
-    resource: &ApiResource,
+    (resource, namespace): (&ApiResource, Option<&str>),
     config: watcher::Config,
 ) -> Events {
-    let api = api_in(client, None, resource);
+    let api = api_in(client, namespace, resource);
     events_of::<METADATA_ONLY>(api, config, Heard::Elsewhere)
 }
 

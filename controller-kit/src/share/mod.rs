@@ -7,6 +7,7 @@
 //!             watches keep what is accepted, reconciles begin in what is held ◀─────┘
 //! ```
 
+mod gained;
 mod own;
 mod part;
 mod reading;
@@ -14,9 +15,10 @@ mod record;
 mod replica;
 mod standing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod view;
 
+pub(crate) use gained::{Beside, DueListing, Gained, Growth, Open, PAGE_BESIDE};
 pub use own::{MayShare, OwnShare, Permit};
 pub use part::{Part, Share};
 pub use record::{Entry, MOST_REPLICAS, Myself, Numbered, Record};

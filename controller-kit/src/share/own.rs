@@ -1,6 +1,6 @@
 //! What this replica works on, for all who have to know: the watches, the queues and the Lease.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::gained::{DueListing, Growth};
 use super::{Numbered, Record, Share, Standing};
 use crate::cluster::Fence;
 
@@ -24,8 +25,10 @@ const HAND_OVER: Duration = Duration::from_secs(8);
 /// What this replica works on. It begins with nothing.
 pub struct OwnShare {
     state: Mutex<State>,
-    /// Counts the changes of what is accepted or held. Nobody lists anything before the first.
+    /// Counts the changes of what is accepted or held.
     changes: signal::Sender<u64>,
+    /// What is to be listed. Nobody lists anything before the first.
+    due: signal::Sender<DueListing>,
     /// The newest listing of the owners that is complete.
     owners_listed: signal::Sender<u64>,
     ended: Notify,
@@ -34,10 +37,11 @@ pub struct OwnShare {
 
 struct State {
     standing: Standing,
-    listings: u64,
     stopping_since: Option<Instant>,
     /// Since when others are to hand over what it waits for.
     waiting_since: Option<Instant>,
+    /// What has been accepted without a break since it was last asked what is to be listed.
+    kept: Share,
     under_way: HashMap<u64, UnderWay>,
     next: u64,
 }
@@ -105,13 +109,14 @@ impl OwnShare {
         Arc::new(Self {
             state: Mutex::new(State {
                 standing: Standing::new(me.into()),
-                listings: 0,
                 stopping_since: None,
                 waiting_since: None,
+                kept: Share::Nothing,
                 under_way: HashMap::new(),
                 next: 0,
             }),
             changes: signal::Sender::new(0),
+            due: signal::Sender::default(),
             owners_listed: signal::Sender::new(0),
             ended: Notify::new(),
             fence,
@@ -185,7 +190,6 @@ impl OwnShare {
                 .waiting_since
                 .is_some_and(|since| since + HAND_OVER > now);
             state.standing.seen(record, waits);
-            state.listings = state.standing.listing().unwrap_or(state.listings);
             if !state.standing.is_stopping() {
                 state.stopping_since = None;
             } else if state.stopping_since.is_none() {
@@ -235,6 +239,9 @@ impl OwnShare {
         change(&mut state);
         let after = (state.standing.accepted(), state.standing.held());
         let is_changed = (&before.0, &before.1) != after;
+        if &before.0 != after.0 {
+            state.kept = state.kept.and(after.0);
+        }
         drop(state);
         self.changes.send_if_modified(|changes| {
             // The first look is news, whatever it shows.
@@ -276,11 +283,42 @@ impl OwnShare {
         }
     }
 
-    /// How many listings were begun, and whether there is anything to list.
-    pub(super) fn listings(&self) -> (u64, bool) {
-        let state = self.state.lock();
-        let accepted = state.standing.accepted();
-        (state.listings, *accepted != Share::Nothing)
+    /// What there is more than when this listing was due; none if that is the one that is awaited, or none is. Told once.
+    pub(crate) fn take_growth(&self, listing: u64) -> Option<Growth> {
+        let mut state = self.state.lock();
+        let number = state.standing.listing();
+        let number = number.filter(|number| *number != listing)?;
+        let accepted = state.standing.accepted().clone();
+        let kept = std::mem::replace(&mut state.kept, accepted.clone());
+        let under_way = state.under_way.values().map(|it| &it.namespace);
+        let busy: HashSet<Box<str>> = under_way.filter(|it| !kept.takes(it)).cloned().collect();
+        Some(Growth {
+            number,
+            after: listing,
+            accepted,
+            kept,
+            busy,
+        })
+    }
+
+    /// Whether anything is known of it, and be it that it is empty.
+    pub(crate) fn is_known(&self) -> bool {
+        *self.changes.borrow() > 0
+    }
+
+    /// This is to be listed from now on.
+    pub(crate) fn is_due(&self, listing: DueListing) {
+        self.due.send_replace(listing);
+    }
+
+    /// What is to be listed.
+    pub(crate) fn due_listing(&self) -> DueListing {
+        self.due.borrow().clone()
+    }
+
+    /// Tells when something is to be listed.
+    pub(super) fn due_listings(&self) -> signal::Receiver<DueListing> {
+        self.due.subscribe()
     }
 
     /// This listing of the owners is complete.
@@ -302,6 +340,12 @@ impl MayShare {
     /// Whether what arrives of this namespace is kept.
     pub fn accepts(&self, namespace: &str) -> bool {
         self.0.as_ref().is_none_or(|share| share.accepts(namespace))
+    }
+
+    /// As [`OwnShare::due_listing`].
+    pub(crate) fn due_listing(&self) -> DueListing {
+        let share = self.0.as_ref();
+        share.map_or_else(DueListing::default, |it| it.due_listing())
     }
 
     /// How many replicas there are that take a share, this one included.

@@ -1,6 +1,7 @@
 //! Who takes what, for any replicas and namespaces.
 
 mod explorer;
+pub(crate) mod gaining;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,15 +23,15 @@ pub(super) fn myself(text: &str) -> Myself {
     }
 }
 
-fn view(names: &[&str]) -> View {
+pub(super) fn view(names: &[&str]) -> View {
     View::of(names.iter().copied().map(name))
 }
 
-fn nobody() -> BTreeSet<Identity> {
+pub(super) fn nobody() -> BTreeSet<Identity> {
     BTreeSet::new()
 }
 
-fn teams() -> impl Iterator<Item = String> {
+pub(super) fn teams() -> impl Iterator<Item = String> {
     (1..=99).map(|number| format!("team-{number:02}"))
 }
 

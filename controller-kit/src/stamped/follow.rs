@@ -10,7 +10,9 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::{KindWatch, Readiness, Stamped, Touched, WatchSettings};
+use crate::cluster::chain;
 use crate::reflect::{Events, Refused, WatchHealth, answer, watched};
+use crate::share::{Beside, Gained, Open, PAGE_BESIDE};
 
 /// Objects per page of a listing: a page is held in memory whole.
 const PAGE: u32 = 100;
@@ -29,11 +31,16 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const CHANGE_SETTLE: Duration = Duration::from_millis(150);
 
 /// Full objects: what they hold is compared with what we left there. They are projected on arrival.
-pub(super) fn events(client: kube::Client, watch: &KindWatch, label: &str) -> Events {
+pub(super) fn events(
+    client: kube::Client,
+    watch: &KindWatch,
+    (label, namespace): (&str, Option<&str>),
+) -> Events {
     let served = watch.served();
     let resource = served.resource();
-    let config = watcher::Config::default().labels(label).page_size(PAGE);
-    watched::<false>(client, &resource, config)
+    let page = namespace.map_or(PAGE, |_| PAGE_BESIDE);
+    let config = watcher::Config::default().labels(label).page_size(page);
+    watched::<false>(client, (&resource, namespace), config)
 }
 
 /// Feeds one watch's events into its store and wakes the owners concerned.
@@ -49,40 +56,131 @@ pub(super) struct Follower {
     pub(super) pause: Duration,
     /// How often it was to be read anew when the listing began that is followed.
     pub(super) listing: u64,
+    /// For which share that was, where replicas share the owners.
+    pub(super) share_listing: u64,
+    /// Whether the watch has shown all that was accepted when it began, and all changes since.
+    pub(super) is_whole: bool,
+    /// What is listed while the watch goes on: namespaces that fell to this replica.
+    pub(super) beside: Option<Beside>,
+}
+
+/// What a watch is to do next.
+enum Then {
+    GoOn,
+    BeginAnewAfter(Duration),
 }
 
 impl Follower {
-    pub(super) async fn run(mut self, open: impl Fn() -> Events + Send) {
+    pub(super) async fn run(mut self, open: Open) {
         let cancel = self.watch.cancel.clone();
-        self.listing = self.watch.relists();
-        let mut events = open();
+        let mut events = self.begin(&open);
         loop {
-            let pause = tokio::select! {
+            let then = tokio::select! {
                 () = cancel.cancelled() => return,
-                () = self.watch.relist.notified() => Some(Duration::ZERO),
+                () = self.watch.relist.notified() => self.list_due(&open),
                 () = self.watch.again.notified() => {
                     self.pause = REFUSED_PAUSE;
-                    Some(CHANGE_SETTLE)
+                    Then::BeginAnewAfter(CHANGE_SETTLE)
                 }
                 event = events.next() => match event {
                     Some(Ok(event)) => {
                         self.follow(event);
-                        None
+                        let is_overtaken = self.beside.as_ref().is_some_and(Beside::is_overtaken);
+                        if is_overtaken { Then::BeginAnewAfter(Duration::ZERO) } else { Then::GoOn }
                     }
-                    Some(Err(error)) => self.fail(&error).then(|| self.longer_pause()),
+                    Some(Err(error)) if self.fail(&error) => Then::BeginAnewAfter(self.longer_pause()),
+                    Some(Err(_)) => Then::GoOn,
                     None => return,
                 },
+                object = Beside::next(self.beside.as_mut()) => self.follow_listed(object),
             };
-            if let Some(pause) = pause {
+            if let Then::BeginAnewAfter(pause) = then {
                 tokio::select! {
                     () = cancel.cancelled() => return,
-                    () = self.rest(pause) => {
-                        self.listing = self.watch.relists();
-                        events = open();
-                    }
+                    () = self.rest(pause) => events = self.begin(&open),
                 }
             }
         }
+    }
+
+    /// Lists everything, and watches.
+    fn begin(&mut self, open: &Open) -> Events {
+        // In this order: what becomes due in between is told once more.
+        self.listing = self.watch.relists();
+        self.share_listing = self.settings.share.due_listing().number;
+        self.is_whole = false;
+        self.beside = None;
+        open(None)
+    }
+
+    /// There is more to keep: only that is listed if the rest is known. Of a cluster-scoped kind no namespace can be listed.
+    fn list_due(&mut self, open: &Open) -> Then {
+        let relists = self.watch.relists();
+        let due = self.settings.share.due_listing();
+        let is_known = self.is_whole && self.beside.is_none() && self.watch.served().namespaced;
+        match due.since(self.share_listing, self.watch.len()) {
+            // The listing under way, or the one before, began when this was due already.
+            None if self.settings.share.0.is_some() => {
+                self.listing = relists;
+                if self.is_whole && self.beside.is_none() && self.is_awaited() {
+                    self.rely_on_it();
+                }
+                Then::GoOn
+            }
+            Some(Gained::Namespaces(gained)) if is_known && self.is_awaited() => {
+                (self.listing, self.share_listing) = (relists, due.number);
+                self.beside = Some(Beside::new(open, &gained));
+                Then::GoOn
+            }
+            None | Some(Gained::Namespaces(_) | Gained::Everything) => {
+                Then::BeginAnewAfter(Duration::ZERO)
+            }
+        }
+    }
+
+    /// Whether the kind can be listed, as far as is known.
+    fn is_awaited(&self) -> bool {
+        matches!(*self.watch.readiness.borrow(), Readiness::Starting(_))
+    }
+
+    /// A namespace that was gained holds this, or all of them have been listed.
+    fn follow_listed(&mut self, listed: Option<watcher::Result<Value>>) -> Then {
+        match listed {
+            Some(Ok(object)) => {
+                let is_gone = self.beside.as_ref().is_some_and(|it| it.is_gone(&object));
+                if !is_gone && self.accepts(&object) {
+                    let touched = self.watch.write().show(self.project(&object));
+                    self.wake(&touched);
+                    self.tell_of_moves(&touched);
+                }
+                Then::GoOn
+            }
+            Some(Err(error)) => {
+                let kind = &self.watch.served().kind;
+                debug!(%kind, error = %chain(&error), "namespaces could not be listed; everything is");
+                Then::BeginAnewAfter(Duration::ZERO)
+            }
+            None => {
+                self.beside = None;
+                self.rely_on_it();
+                Then::GoOn
+            }
+        }
+    }
+
+    /// All that is accepted has been listed, unless there is more by now.
+    fn rely_on_it(&self) -> Readiness {
+        let mut before = Readiness::Synced;
+        self.watch.readiness.send_if_modified(|readiness| {
+            before = readiness.clone();
+            let is_whole = self.listing == self.watch.relists();
+            let is_news = is_whole && before != Readiness::Synced;
+            if is_news {
+                *readiness = Readiness::Synced;
+            }
+            is_news
+        });
+        before
     }
 
     fn longer_pause(&mut self) -> Duration {
@@ -92,7 +190,7 @@ impl Follower {
     }
 
     /// Waits, not longer than until something changes; what was refused is then not known to be refused any more.
-    async fn rest(&self, pause: Duration) {
+    async fn rest(&mut self, pause: Duration) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = self.watch.again.notified() => tokio::time::sleep(CHANGE_SETTLE).await,
@@ -104,10 +202,15 @@ impl Follower {
     fn is_dropped(&self, event: &Event<Value>) -> bool {
         match event {
             Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
-                !(self.settings.accepts)(&Stamped::owner_namespace_in(object))
+                !self.accepts(object)
             }
             Event::Init | Event::InitDone => false,
         }
+    }
+
+    fn accepts(&self, object: &Value) -> bool {
+        let namespace = Stamped::owner_namespace_in(object);
+        self.settings.share.accepts(&namespace)
     }
 
     fn follow(&mut self, event: Event<Value>) {
@@ -117,11 +220,16 @@ impl Follower {
             self.pause = REFUSED_PAUSE;
             self.health.forget_logged();
         }
+        if let (Event::Delete(object), Some(beside)) = (&event, &mut self.beside) {
+            beside.note_deleted(object);
+        }
         if self.is_dropped(&event) {
             return;
         }
         let touched = match event {
             Event::Init => {
+                self.is_whole = false;
+                self.beside = None;
                 self.watch.write().begin_listing();
                 Touched::new()
             }
@@ -145,15 +253,11 @@ impl Follower {
         }
     }
 
-    fn end_listing(&self) -> Touched {
+    fn end_listing(&mut self) -> Touched {
+        self.is_whole = true;
         let mut gone = self.watch.write().end_listing();
         gone.extend(self.gone_since_the_predecessor());
-        let before = self.watch.readiness.borrow().clone();
-        // What has been listed for less says nothing of the rest.
-        let is_whole = self.listing == self.watch.relists();
-        if is_whole && before != Readiness::Synced {
-            self.watch.readiness.send_replace(Readiness::Synced);
-        }
+        let before = self.rely_on_it();
         if matches!(before, Readiness::Stale { .. }) {
             info!(kind = %self.watch.served().kind, "this kind is listed again");
             self.wake(&self.watch.held());

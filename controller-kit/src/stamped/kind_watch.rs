@@ -187,8 +187,9 @@ impl KindWatch {
 
     /// More of what there is will be kept: nobody relies on what is held until all has been read anew.
     pub(super) fn reads_anew(&self) {
-        self.relists.fetch_add(1, Ordering::SeqCst);
         self.readiness.send_if_modified(|readiness| {
+            // Under one lock, so that no listing that ends now counts for this one.
+            self.relists.fetch_add(1, Ordering::SeqCst);
             let relied_upon = matches!(readiness, Readiness::Synced);
             if relied_upon {
                 *readiness = Readiness::Starting(Instant::now());

@@ -21,4 +21,4 @@ pub use object::{KnownAs, Stamped};
 pub use projection::Projection;
 pub use store::{Store, Touched};
 pub use submission::ControllerRef;
-pub use watch::{Accepts, HearsOthers, Moved, STALE_AFTER, StampedWatches, Wake, WatchSettings};
+pub use watch::{HearsOthers, Moved, STALE_AFTER, StampedWatches, Wake, WatchSettings};

@@ -14,6 +14,7 @@ use tracing::debug;
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
 use crate::reflect::{WatchHealth, named_metadata};
+use crate::share::MayShare;
 use crate::shutdown::Tasks;
 use crate::stamped::follow::{Follower, REFUSED_PAUSE, events};
 use crate::stamped::foreign_watches::{self, ForeignWatches};
@@ -35,9 +36,6 @@ pub type Moved = Arc<dyn Fn(&Kind, &ObjectKey) + Send + Sync>;
 /// Says of a resource, as in URLs, whether the API server is heard on watches of others.
 pub type HearsOthers = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Says of the namespace of an owner whether what is stamped in it is kept.
-pub type Accepts = Arc<dyn Fn(&str) -> bool + Send + Sync>;
-
 /// What all watches of one controller have in common.
 #[derive(Clone)]
 pub struct WatchSettings {
@@ -47,8 +45,8 @@ pub struct WatchSettings {
     pub field_manager: &'static str,
     /// Kind of the owners.
     pub owner_kind: &'static str,
-    /// Which objects are kept, by the namespace of their owner.
-    pub accepts: Accepts,
+    /// Says which objects are kept, by the namespace of their owner.
+    pub share: MayShare,
     /// Called with namespace and name of an owner whose object changed.
     pub wake: Wake,
     /// Called with an object that is gone, or is not whose it was.
@@ -311,12 +309,10 @@ impl StampedWatches {
         }
     }
 
-    /// What is kept has become less.
-    pub(crate) fn keep_only_accepted(&self) {
+    /// Drops what belongs to owners in other namespaces.
+    pub(crate) fn keep_only(&self, is_kept: impl Fn(&str) -> bool) {
         for watch in self.all() {
-            watch
-                .write()
-                .keep_only(|namespace| (self.settings.accepts)(namespace));
+            watch.write().keep_only(&is_kept);
         }
     }
 
@@ -374,10 +370,15 @@ impl StampedWatches {
             notified: false,
             pause: REFUSED_PAUSE,
             listing: 0,
+            share_listing: 0,
+            is_whole: false,
+            beside: None,
         };
         let (client, watched) = (self.cluster.controller().clone(), watch.clone());
         let label = self.settings.label;
-        let open = move || events(client.clone(), &watched, label);
+        let open = Arc::new(move |namespace: Option<&str>| {
+            events(client.clone(), &watched, (label, namespace))
+        });
         self.tasks.spawn("stamped-watch", follower.run(open));
         watch
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use controller_kit::share::MayShare;
 use controller_kit::stamped::{STALE_AFTER, WatchSettings};
 use jiff::Timestamp;
 
@@ -21,7 +22,7 @@ pub(crate) fn clock() -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
 /// Of watches for Workloads, which nobody is told of.
 pub(crate) fn watch_settings() -> WatchSettings {
     WatchSettings {
-        accepts: Arc::new(|_| true),
+        share: MayShare::default(),
         label: "carto.run/workload-name",
         field_manager: "test",
         owner_kind: "Workload",

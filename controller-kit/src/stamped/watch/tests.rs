@@ -5,13 +5,15 @@ mod scripted;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::*;
+use crate::share::tests::gaining::OneOfThree;
 use crate::stamped::LISTING_PATIENCE;
 use crate::stamped::uses::LINGER;
 use scripted::{
-    Answer, failure, is_watch, listing, nothing, page, path, scripted, served, settings, text,
-    watches_over,
+    Answer, failure, is_watch, json_answer, listing, nothing, page, path, scripted, served,
+    settings, text, watches_over,
 };
 
 /// An API server that never answers: which watches exist does not depend on it.
@@ -558,5 +560,74 @@ async fn a_watch_stops_when_its_kind_was_unused_for_a_while() {
     watches.sweep(now);
     watches.sweep(now + LINGER);
     assert!(watches.kinds().is_empty());
+    tasks.token().cancel();
+}
+
+/// As the server lists this object of a namespace, or those of several.
+fn objects_in<'a>(namespaces: impl Iterator<Item = &'a str>, version: &str) -> Answer {
+    let object = |namespace: &str| {
+        json!({"metadata": {"name": "app", "namespace": namespace, "uid": namespace, "resourceVersion": version,
+            "ownerReferences": [{"apiVersion": "carto.run/v1alpha1", "kind": "Workload", "name": "app",
+                "uid": "o", "controller": true}]}})
+    };
+    let items: Vec<Value> = namespaces.map(object).collect();
+    json_answer(
+        200,
+        &json!({"metadata": {"resourceVersion": "9"}, "items": items}),
+    )
+}
+
+#[tokio::test]
+async fn what_falls_to_a_replica_is_listed_by_namespace_and_the_rest_is_not_listed_again() {
+    let mut replica = OneOfThree::new();
+    let namespaces: Vec<String> = (0..60).map(|number| format!("team-{number}")).collect();
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let (log, all) = (asked.clone(), namespaces.clone());
+    let answer = move |path: &str| {
+        if is_watch(path) {
+            return None;
+        }
+        log.lock().push(path.to_owned());
+        let of_one = path.split("/namespaces/").nth(1);
+        Some(match of_one.and_then(|rest| rest.split('/').next()) {
+            Some(namespace) => objects_in(std::iter::once(namespace), "7"),
+            None => objects_in(all.iter().map(String::as_str), "5"),
+        })
+    };
+    let settings = WatchSettings {
+        share: MayShare(Some(replica.share.clone())),
+        ..settings()
+    };
+    let tasks = Tasks::new();
+    let watches = scripted(&tasks, settings, answer);
+    replica.begins();
+    replica.is_told(0, &namespaces);
+    let watch = watches.ensure(&served("Test"), &path("status"));
+    assert_eq!(watch.ready().await, Readiness::Synced);
+    let (first, before) = (watch.len(), replica.share.accepted());
+    replica.share.listed(replica.share.listing().unwrap());
+
+    replica.one_dies();
+    replica.is_told(1, &namespaces);
+    watches.read_anew();
+    assert!(matches!(*watch.readiness.borrow(), Readiness::Starting(_)));
+    assert_eq!(watch.ready().await, Readiness::Synced);
+    let after = replica.share.accepted();
+    let gained = namespaces
+        .iter()
+        .filter(|it| after.takes(it) && !before.takes(it));
+    let gained: BTreeSet<String> = gained.cloned().collect();
+    assert!(!gained.is_empty());
+    assert_eq!(watch.len(), first + gained.len());
+    let asked: Vec<String> = asked.lock()[1..].to_vec();
+    let listed: BTreeSet<String> = asked
+        .iter()
+        .map(|path| path.split('/').nth(5).unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        (listed, asked.len()),
+        (gained.clone(), gained.len()),
+        "{asked:?}"
+    );
     tasks.token().cancel();
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
 use crate::metrics::Metrics;
+use crate::share::MayShare;
 use crate::shutdown::Tasks;
 use crate::stamped::{Projection, STALE_AFTER, StampedWatches, WatchSettings};
 
@@ -19,7 +20,7 @@ pub(super) type Answer = Response<Body>;
 /// What watches of Workloads have in common; nobody is told of anything.
 pub(super) fn settings() -> WatchSettings {
     WatchSettings {
-        accepts: Arc::new(|_| true),
+        share: MayShare::default(),
         label: "carto.run/workload-name",
         field_manager: "m",
         owner_kind: "Workload",
@@ -69,7 +70,7 @@ pub(super) fn scripted(
     })
 }
 
-fn json_answer(code: u16, body: &Value) -> Answer {
+pub(super) fn json_answer(code: u16, body: &Value) -> Answer {
     let body = Body::from(body.to_string().into_bytes());
     Response::builder().status(code).body(body).unwrap()
 }
