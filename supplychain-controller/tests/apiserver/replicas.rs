@@ -122,7 +122,7 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
  {
     let mut stage = Stage::set().await;
     let place = stage.namespace.clone();
-    stage.apply(&five_steps()).await;
+    stage.apply(&five_steps("kind")).await;
     let replicas = ["r0", "r1", "r2"];
     let mut processes: BTreeMap<&str, Another> = BTreeMap::new();
     for name in replicas {
@@ -130,8 +130,9 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
         processes.insert(name, replica(&mut stage, &place, name, &[]));
     }
     share(&stage, &place, &replicas).await;
-    let many = several_owners();
-    let namespaces = owners(&mut stage, NAMESPACES, &many.join("---")).await;
+    let count = asked_for().map_or(NAMESPACES, |_| MANY_NAMESPACES);
+    let many = several_owners(count);
+    let namespaces = owners(&mut stage, count, &many.join("---")).await;
     all_own(&stage, &namespaces, "first").await;
     for process in processes.values() {
         stage.idle_of(process).await;
@@ -143,7 +144,7 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
     let sizes: Vec<usize> = shares.iter().map(BTreeSet::len).collect();
     assert_eq!(
         sizes.iter().sum::<usize>(),
-        NAMESPACES,
+        count,
         "each by exactly one: {sizes:?}"
     );
     assert!(sizes.iter().all(|size| *size >= 3), "{sizes:?}");
@@ -158,14 +159,19 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
         held += process.metric("carto_stamped_objects", &[]).await.unwrap();
         tell_memory(process, &format!("one of three, with {owners} owners")).await;
     }
-    let all = f64::from(u32::try_from(NAMESPACES * many.len()).unwrap());
+    let all = f64::from(u32::try_from(count * many.len()).unwrap());
     assert!(
         held <= all * STEPS,
         "nobody holds what others see to: {held}"
     );
     let mut served = Vec::new();
     for kind in DEATHS {
-        served.push(one_dies(&stage, &mut processes, &namespaces, kind).await);
+        let death = one_dies(&stage, &mut processes, &namespaces, kind).await;
+        served.push(death.served);
+        if death.served <= SERVED_AGAIN {
+            assert!(death.listed.contains("in one"), "{:?}", death.listed);
+            assert!(!death.listed.contains("in all"), "{:?}", death.listed);
+        }
         share(&stage, &place, &["r0", "r2"]).await;
         if served.last() <= Some(&SERVED_AGAIN) {
             break;
@@ -190,7 +196,16 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
     .await;
     stage.idle_of(&alone).await;
     assert_eq!(slots(&alone).await, Some(16.0));
-    tell_memory(&alone, &format!("one alone, with {all} owners")).await;
+    tell_memory(&alone, &format!("one alone that found all of {all} owners")).await;
+    // What it holds of what it has applied itself is more.
+    stage.apply(&five_steps("type")).await;
+    all_own(&stage, &namespaces, "web").await;
+    stage.idle_of(&alone).await;
+    tell_memory(
+        &alone,
+        &format!("one alone that applied all of {all} owners"),
+    )
+    .await;
 }
 
 /// Owners that it may have under way at once.
@@ -199,13 +214,21 @@ async fn slots(process: &Another) -> Option<f64> {
     process.metric("carto_queue_slots", &of_owners).await
 }
 
-/// kill -9 of `r1`, and at the same time a change of all owners. How long it takes until all are served.
+/// What came of the death of a replica.
+struct Death {
+    /// How long it took until all owners were served.
+    served: Duration,
+    /// What the others listed meanwhile of owners and their objects: in one namespace, or in all.
+    listed: BTreeSet<&'static str>,
+}
+
+/// kill -9 of `r1`, and at the same time a change of all owners.
 async fn one_dies(
     stage: &Stage,
     processes: &mut BTreeMap<&str, Another>,
     namespaces: &[String],
     kind: &str,
-) -> Duration {
+) -> Death {
     for process in processes.values() {
         stage.idle_of(process).await;
     }
@@ -228,16 +251,30 @@ async fn one_dies(
         event.verb == "patch" && object.is_some_and(|object| object.resource == "configmaps")
     });
     assert_eq!(applies.count(), namespaces.len() * STEP_NAMES.len());
-    served
+    let listings = requests[before..].iter().filter(|it| it.verb == "list");
+    let listed = listings
+        .filter_map(|event| event.object_ref.as_ref())
+        .filter(|of| matches!(&*of.resource, "configmaps" | "workloads"))
+        .map(|of| match &*of.namespace {
+            "" => "in all",
+            _ => "in one",
+        });
+    Death {
+        served,
+        listed: listed.collect(),
+    }
 }
 
 const NAMESPACES: usize = 30;
+/// Of very many owners.
+const MANY_NAMESPACES: usize = 200;
 const STEP_NAMES: [&str; 5] = ["first", "second", "third", "fourth", "own"];
 const STEPS: f64 = 5.0;
 
-/// Each makes an object of its own.
-fn five_steps() -> String {
-    let objects = STEP_NAMES.map(|name| OWN.replace("-own", &format!("-{name}")));
+/// Each makes an object of its own, which holds a label of the owner.
+fn five_steps(label: &str) -> String {
+    let own = OWN.replace("labels.kind", &format!("labels.{label}"));
+    let objects = STEP_NAMES.map(|name| own.replace("-own", &format!("-{name}")));
     let steps: Vec<(&str, &str)> = STEP_NAMES
         .into_iter()
         .zip(objects.iter().map(String::as_str))
@@ -245,15 +282,19 @@ fn five_steps() -> String {
     blueprint_of(&steps)
 }
 
-/// Those of one namespace: `app`, and more if so many are asked for in all, for `--nocapture` to tell their memory.
+/// How many owners are asked for in all, for `--nocapture` to tell what they cost.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test has no command line of its own"
 )]
-fn several_owners() -> Vec<String> {
-    let asked = std::env::var("CARTO_SHARED_OWNERS").ok();
-    let asked: usize = asked.map_or(0, |asked| asked.parse().unwrap());
-    let others = 1..asked / NAMESPACES;
+fn asked_for() -> Option<usize> {
+    let asked = std::env::var("CARTO_SHARED_OWNERS").ok()?;
+    Some(asked.parse().unwrap())
+}
+
+/// Those of one of so many namespaces: `app`, and more if they are asked for.
+fn several_owners(namespaces: usize) -> Vec<String> {
+    let others = 1..asked_for().unwrap_or_default() / namespaces;
     let others = others.map(|number| OWNER.replace("name: app", &format!("name: app-{number}")));
     std::iter::once(OWNER.to_owned()).chain(others).collect()
 }
