@@ -128,6 +128,44 @@ fn updates_wait_whatever_a_tenant_writes_and_wherever_a_walk_is_cut_off() {
     );
 }
 
+#[expect(clippy::print_stderr, reason = "the numbers are told with the tests")]
+fn sampled(name: &str, checker: Checker) {
+    let sampled = checker.sample(100, 100);
+    let sampled = sampled.unwrap_or_else(|violation| panic!("{name}: {violation}"));
+    eprintln!("{name}: {sampled:?}");
+    assert!(
+        sampled.states > 3_000 && sampled.deployed > 20 && sampled.kept > 50,
+        "{name}: {sampled:?}"
+    );
+}
+
+/// Too many states to visit them all, so that some ways are followed.
+#[test]
+fn all_of_it_at_once_is_followed_on_ways_chosen_by_lot() {
+    let all = || Checker::new(4).with_crashes().with_world_changes(1);
+    sampled("all", all().with_tampering(2));
+    sampled("all, waiting", all().with_waiting().with_tampering(2));
+    sampled("all, foreign", all().with_foreign_fields(2));
+    sampled(
+        "all, waiting, foreign",
+        all().with_waiting().with_foreign_fields(2),
+    );
+    for rule in [Compares::Matches, Compares::Inputs] {
+        let name = |what: &str| format!("all, {rule:?}{what}");
+        sampled(&name(""), all().comparing(rule, 2));
+        sampled(&name(", waiting"), all().comparing(rule, 2).with_waiting());
+    }
+    for (fault, expected) in [
+        (Fault::ValuesNotCompared, "of the tenant"),
+        (Fault::ReplyIsOld, "of the tenant"),
+        (Fault::LastGoodLost, "nothing to deploy"),
+    ] {
+        let checker = all().with_tampering(2).with_fault(fault);
+        let violation = checker.sample(100, 100).err().unwrap_or_default();
+        assert!(violation.contains(expected), "{fault:?}: {violation}");
+    }
+}
+
 #[test]
 fn updates_wait_while_the_world_changes() {
     explored(

@@ -13,6 +13,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
+use fastrand::Rng;
 use serde_json::Value;
 
 use crate::shell::{Compares, Fault, Shell, Walked};
@@ -163,19 +164,70 @@ impl Checker {
                 if came_from.contains_key(&next) {
                     continue;
                 }
-                explored.deployed += usize::from(next.deployed != world.deployed);
                 came_from.insert(next.clone(), Some((world.clone(), step)));
-                let told =
-                    |violation: String| format!("{violation}\n{}", way_to(&next, &came_from));
-                if self.shell.waits {
-                    explored.waited += self.check_updates(&world, &next).map_err(told)?;
-                }
-                explored.kept += self.check(&next).map_err(told)?;
-                self.comes_to_rest(&next).map_err(told)?;
+                self.check_step(&world, &next, &mut explored)
+                    .map_err(|violation| format!("{violation}\n{}", way_to(&next, &came_from)))?;
                 queue.push_back(next);
             }
         }
         Ok(explored)
+    }
+
+    /// Follows so many ways of so many steps, chosen by lot: where there are too many states to visit them all.
+    ///
+    /// # Errors
+    ///
+    /// The first violation, with the way to it.
+    pub(crate) fn sample(mut self, ways: usize, steps: usize) -> Result<Explored, String> {
+        // The same ways each time: a violation can be looked at.
+        let mut lot = Rng::with_seed(1);
+        let mut explored = Explored::default();
+        for _ in 0..ways {
+            let mut world = self.shell.beginning();
+            let mut way = Vec::new();
+            for _ in 0..steps {
+                let told =
+                    |violation: String| format!("{violation}\nafter: {way:?}\nin: {world:?}");
+                let mut next = self.successors(&world).map_err(told)?;
+                explored.transitions += next.len();
+                let (step, next) = next.swap_remove(choose(&mut lot, &next));
+                way.push(step);
+                if next == world {
+                    continue;
+                }
+                let told = |violation: String| format!("{violation}\nafter: {way:?}\nin: {next:?}");
+                self.check_step(&world, &next, &mut explored)
+                    .map_err(told)?;
+                explored.states += 1;
+                world = next;
+            }
+            self.forget();
+        }
+        Ok(explored)
+    }
+
+    /// What was found out of single states, of which each way has its own.
+    fn forget(&mut self) {
+        const MANY: usize = 20_000;
+        if self.walks.len() + self.settled.len() > MANY {
+            self.walks.clear();
+            self.settled.clear();
+        }
+    }
+
+    /// The properties of a step to another state, and of that.
+    fn check_step(
+        &mut self,
+        before: &World,
+        after: &World,
+        explored: &mut Explored,
+    ) -> Result<(), String> {
+        explored.deployed += usize::from(after.deployed != before.deployed);
+        if self.shell.waits {
+            explored.waited += self.check_updates(before, after)?;
+        }
+        explored.kept += self.check(after)?;
+        self.comes_to_rest(after)
     }
 
     fn successors(&mut self, world: &World) -> Result<Vec<(Step, World)>, String> {
@@ -450,6 +502,20 @@ impl Checker {
         }
         self.settled.extend(way);
         Ok(())
+    }
+}
+
+/// One of the next steps. A walk, what controllers and the watch do, and everything that can happen are equally likely: else
+/// little comes to its end.
+fn choose(lot: &mut Rng, next: &[(Step, World)]) -> usize {
+    let goes_on = |step: &Step| matches!(step, Step::Move(it) if it.goes_on());
+    let going_on: Vec<usize> = (0..next.len())
+        .filter(|index| goes_on(&next[*index].0))
+        .collect();
+    match lot.u8(0..3) {
+        0 => next.len() - 1,
+        1 if !going_on.is_empty() => going_on[lot.usize(0..going_on.len())],
+        _ => lot.usize(0..next.len()),
     }
 }
 

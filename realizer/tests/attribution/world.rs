@@ -115,6 +115,13 @@ pub(crate) enum Move {
     Restart,
 }
 
+impl Move {
+    /// Whether controllers or the watch do what they are there for.
+    pub(crate) const fn goes_on(self) -> bool {
+        matches!(self, Self::Begin(_) | Self::End(..) | Self::Show(_))
+    }
+}
+
 impl Resource {
     /// Whether our values are in it.
     pub(crate) fn is_ours(&self) -> bool {
