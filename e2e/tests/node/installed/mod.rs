@@ -4,6 +4,7 @@
 mod cluster;
 mod enriched;
 mod operations;
+mod parts;
 mod policies;
 mod tekton_runs;
 mod upgrades;
@@ -100,6 +101,8 @@ async fn go_on(
     operations::certificates_are_rotated(&installed).await?;
     step("the release is upgraded and rolled back under load");
     upgrades::lose_nothing(&installed).await?;
+    step("shards, replicas that share and a webhook of its own take over");
+    parts::take_over_from_one(&installed).await?;
     step("the release is uninstalled");
     upgrades::an_uninstall_leaves_what_users_made(&installed).await?;
     step("done");

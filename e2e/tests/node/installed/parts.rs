@@ -1,0 +1,55 @@
+//! Values by which one controller becomes several Deployments, and several replicas share the owners.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use e2e::example::NAMESPACE;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::json;
+use test_support::CONTROLLERS_NAMESPACE;
+
+use super::Installed;
+
+/// Each Deployment, and how many of its Pods are ready.
+const PARTS: [(&str, i32); 6] = [
+    ("conventions-controller", 2),
+    ("delivery-controller", 0),
+    ("runnable-controller", 3),
+    ("supplychain-controller-dev", 2),
+    ("supplychain-controller-rest", 2),
+    ("supplychain-controller-webhook", 2),
+];
+
+/// The webhook gets a Deployment of its own, the owners are divided among shards and replicas, and a controller that nobody
+/// needs has no Pod. The example goes on.
+pub(super) async fn take_over_from_one(installed: &Installed<'_>) -> anyhow::Result<()> {
+    let mut values = installed.release.values().clone();
+    let supply_chain = &mut values["supplychain-controller"];
+    supply_chain["webhook"]["ownDeployment"] = json!(true);
+    supply_chain["shareOwners"] = json!(true);
+    supply_chain["shards"] = json!([
+        {"name": "dev", "namespaces": [NAMESPACE]},
+        {"name": "rest", "labelSelector": "team in (web, shop),!old"},
+    ]);
+    values["runnable-controller"]["shareOwners"] = json!(true);
+    values["runnable-controller"]["replicas"] = json!(3);
+    values["delivery-controller"]["replicas"] = json!(0);
+    installed.release.upgrade(&values)?;
+    let client = installed.stack.control_plane.client()?;
+    let deployments: Api<Deployment> = Api::namespaced(client, CONTROLLERS_NAMESPACE);
+    let ours = ListParams::default().labels("app.kubernetes.io/part-of=carto");
+    let found = deployments.list(&ours).await?.items.into_iter();
+    let found: BTreeMap<String, i32> = found
+        .map(|it| {
+            let ready = it.status.and_then(|status| status.ready_replicas);
+            (it.metadata.name.unwrap_or_default(), ready.unwrap_or(0))
+        })
+        .collect();
+    let expected = PARTS.map(|(name, ready)| (name.to_owned(), ready));
+    ensure!(found == BTreeMap::from(expected), "{found:#?}");
+    installed.a_commit_arrives("Salut").await?;
+    installed.release.rollback()?;
+    installed.a_commit_arrives("Ciao").await
+}
