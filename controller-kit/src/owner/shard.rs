@@ -23,7 +23,7 @@ use tracing::debug;
 use super::{OwnerKind, OwnerShell};
 use crate::args::ShardArgs;
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
-use crate::reflect::{Events, Watched, key_of};
+use crate::reflect::{Events, Selection, Watched, key_of};
 use crate::scheduler::Next;
 use crate::share::{MayShare, PAGE_BESIDE};
 use crate::stamped::ObjectKey;
@@ -112,9 +112,13 @@ impl Shard {
     fn selected(&self, kind: &Watched, client: kube::Client, namespace: Option<&str>) -> Events {
         let mut names = self.namespaces.iter();
         let only = names.next().filter(|_| self.namespaces.len() == 1);
-        let page = namespace.map(|_| PAGE_BESIDE);
-        let namespace = namespace.or_else(|| only.map(|it| &**it));
-        let events = kind.selected(client, self.labels.as_deref(), (namespace, page));
+        let selection = Selection {
+            labels: self.labels.as_deref(),
+            namespace: namespace.or_else(|| only.map(|it| &**it)),
+            page: namespace.map(|_| PAGE_BESIDE),
+            kept: self.share.kept(),
+        };
+        let events = kind.selected(client, selection);
         if self.namespaces.is_empty() {
             return events;
         }

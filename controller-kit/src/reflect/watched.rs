@@ -1,7 +1,10 @@
 //! What there is to watch, and its events as plain values.
 
+use std::sync::Arc;
+
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
+use kube::ResourceExt as _;
 use kube::api::ApiResource;
 use kube::runtime::watcher::{self, Event};
 use realizer::ObjectChoice;
@@ -17,6 +20,23 @@ const PAGE: u32 = 100;
 
 /// Events of one kind, as plain values.
 pub type Events = BoxStream<'static, watcher::Result<Event<Value>>>;
+
+/// Says of a namespace whether what is in it is kept.
+pub(crate) type Kept = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Which objects of a kind are watched, and how they are read.
+#[derive(Default)]
+pub(crate) struct Selection<'a> {
+    /// Label selector as in URLs.
+    pub(crate) labels: Option<&'a str>,
+    /// In one namespace, or in all.
+    pub(crate) namespace: Option<&'a str>,
+    /// How many are listed at a time, unless as many as usual.
+    pub(crate) page: Option<u32>,
+    /// What changes elsewhere comes as [`Value::Null`]: where replicas share, most of what arrives is of others, and to read
+    /// all of it would take as much time as the work itself. Deletions are read all the same.
+    pub(crate) kept: Option<Kept>,
+}
 
 /// A kind to watch.
 #[derive(Debug, Clone, Copy)]
@@ -59,23 +79,13 @@ impl Watched {
 
     /// Full objects.
     pub fn objects(&self, client: kube::Client) -> Events {
-        self.selected(client, None, (None, None))
+        self.selected(client, Selection::default())
     }
 
-    /// Full objects with these labels, in one namespace or in all; label selector as in URLs. With so many to a page, if that is
-    /// said.
-    pub(crate) fn selected(
-        &self,
-        client: kube::Client,
-        labels: Option<&str>,
-        (namespace, objects): (Option<&str>, Option<u32>),
-    ) -> Events {
-        let page = page().page_size(objects.unwrap_or(PAGE));
-        let config = match labels {
-            Some(labels) => page.labels(labels),
-            None => page,
-        };
-        self.events::<false>(client, namespace, config)
+    /// Full objects, some of them.
+    pub(crate) fn selected(&self, client: kube::Client, selection: Selection<'_>) -> Events {
+        let api = api_in(client, selection.namespace, &self.resource());
+        events_of::<false>(api, page(), selection, Heard::ByTrying)
     }
 
     /// One object, which need not be there.
@@ -102,7 +112,8 @@ impl Watched {
         config: watcher::Config,
     ) -> Events {
         let api = api_in(client, namespace, &self.resource());
-        events_of::<METADATA_ONLY>(api, config, Heard::ByTrying)
+        let all = Selection::default();
+        events_of::<METADATA_ONLY>(api, config, all, Heard::ByTrying)
     }
 }
 
@@ -110,15 +121,15 @@ fn page() -> watcher::Config {
     watcher::Config::default().page_size(PAGE)
 }
 
-/// The events of one resource, in one namespace or in all, as plain values; interruptions heal by themselves. A watch that is refused is tried rarely: who
+/// The events of one resource as plain values; interruptions heal by themselves. A watch that is refused is tried rarely: who
 /// hears of changed rights or definitions starts another one.
-pub(crate) fn watched<const METADATA_ONLY: bool>(
+pub(crate) fn watched(
     client: kube::Client,
-    (resource, namespace): (&ApiResource, Option<&str>),
-    config: watcher::Config,
+    resource: &ApiResource,
+    selection: Selection<'_>,
 ) -> Events {
-    let api = api_in(client, namespace, resource);
-    events_of::<METADATA_ONLY>(api, config, Heard::Elsewhere)
+    let api = api_in(client, selection.namespace, resource);
+    events_of::<false>(api, page(), selection, Heard::Elsewhere)
 }
 
 /// Metadata of the objects of a kind that an owner selects, in one namespace or in all. The engine asks for no name that cannot
@@ -135,7 +146,7 @@ pub(crate) fn selected_metadata(
         ObjectChoice::Name(name) => page().fields(&format!("metadata.name={name}")),
         ObjectChoice::Labels(labels) => page().labels(&selector_of(labels)),
     };
-    events_of::<true>(api, selected, Heard::Elsewhere)
+    events_of::<true>(api, selected, Selection::default(), Heard::Elsewhere)
 }
 
 /// Metadata of one object, which need not be there.
@@ -143,7 +154,7 @@ pub(crate) fn named_metadata(client: kube::Client, served: &Served, key: &Object
     let namespace = served.namespaced.then_some(&*key.namespace);
     let api = api_in(client, namespace, &served.resource());
     let named = page().fields(&format!("metadata.name={}", key.name));
-    events_of::<true>(api, named, Heard::Elsewhere)
+    events_of::<true>(api, named, Selection::default(), Heard::Elsewhere)
 }
 
 fn api_in<const METADATA_ONLY: bool>(
@@ -160,18 +171,68 @@ fn api_in<const METADATA_ONLY: bool>(
 fn events_of<const METADATA_ONLY: bool>(
     api: kube::Api<RawObject<METADATA_ONLY>>,
     config: watcher::Config,
+    selection: Selection<'_>,
     heard: Heard,
 ) -> Events {
-    let events = watcher::watcher(api, config).map_ok(as_value);
+    let config = match selection.labels {
+        Some(labels) => config.labels(labels),
+        None => config,
+    };
+    let config = config.page_size(selection.page.unwrap_or(PAGE));
+    let kept = selection.kept;
+    let events = watcher::watcher(api, config).map_ok(move |event| read(event, kept.as_ref()));
     backed_off(events, heard, crate::jitter::random).boxed()
 }
 
-fn as_value<const METADATA_ONLY: bool>(event: Event<RawObject<METADATA_ONLY>>) -> Event<Value> {
+fn read<const METADATA_ONLY: bool>(
+    event: Event<RawObject<METADATA_ONLY>>,
+    kept: Option<&Kept>,
+) -> Event<Value> {
+    let value = |object: RawObject<METADATA_ONLY>| {
+        let namespace = object.namespace();
+        let is_kept = |kept: &Kept| namespace.as_deref().is_none_or(|it| kept(it));
+        if kept.is_none_or(is_kept) {
+            object.value()
+        } else {
+            Value::Null
+        }
+    };
     match event {
         Event::Init => Event::Init,
-        Event::InitApply(object) => Event::InitApply(object.value()),
+        Event::InitApply(object) => Event::InitApply(value(object)),
         Event::InitDone => Event::InitDone,
-        Event::Apply(object) => Event::Apply(object.value()),
+        Event::Apply(object) => Event::Apply(value(object)),
         Event::Delete(object) => Event::Delete(object.value()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(namespace: &str) -> RawObject<false> {
+        let object = json!({"metadata": {"name": "a", "namespace": namespace}, "data": "x"});
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn what_is_of_other_replicas_is_not_read_but_for_its_deletion() {
+        let kept: Kept = Arc::new(|namespace: &str| namespace == "ours");
+        let is_read = |event: Event<RawObject<false>>| match read(event, Some(&kept)) {
+            Event::Apply(value) | Event::InitApply(value) | Event::Delete(value) => {
+                value["data"] == "x"
+            }
+            Event::Init | Event::InitDone => false,
+        };
+        assert!(is_read(Event::Apply(object("ours"))));
+        assert!(is_read(Event::InitApply(object("ours"))));
+        assert!(!is_read(Event::Apply(object("theirs"))));
+        assert!(!is_read(Event::InitApply(object("theirs"))));
+        assert!(is_read(Event::Delete(object("theirs"))));
+        let of_the_cluster = json!({"metadata": {"name": "a"}, "data": "x"});
+        let of_the_cluster = serde_json::from_value(of_the_cluster).unwrap();
+        assert!(is_read(Event::Apply(of_the_cluster)), "its owner tells");
     }
 }

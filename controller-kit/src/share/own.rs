@@ -13,6 +13,7 @@ use tracing::warn;
 use super::gained::{DueListing, Growth};
 use super::{Numbered, Record, Share, Standing};
 use crate::cluster::Fence;
+use crate::reflect::Kept;
 
 /// How long a reconcile in a namespace that another replica is to have may take to end. A request that hangs (an admission
 /// webhook may take half a minute) must not keep the whole share from the other.
@@ -340,6 +341,12 @@ impl MayShare {
     /// Whether what arrives of this namespace is kept.
     pub fn accepts(&self, namespace: &str) -> bool {
         self.0.as_ref().is_none_or(|share| share.accepts(namespace))
+    }
+
+    /// The same as a question to be asked of whatever arrives; none where everything is kept.
+    pub(crate) fn kept(&self) -> Option<Kept> {
+        let share = self.0.clone()?;
+        Some(Arc::new(move |namespace: &str| share.accepts(namespace)))
     }
 
     /// As [`OwnShare::due_listing`].

@@ -151,7 +151,8 @@ impl Reading {
     }
 
     fn accepts(&self, object: &Value) -> bool {
-        self.share.accepts(&key_of(object).namespace)
+        // What is null is not even read.
+        !object.is_null() && self.share.accepts(&key_of(object).namespace)
     }
 
     /// A namespace that was gained holds this.

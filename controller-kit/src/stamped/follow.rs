@@ -11,11 +11,8 @@ use tracing::{debug, info, warn};
 
 use super::{KindWatch, Readiness, Stamped, Touched, WatchSettings};
 use crate::cluster::chain;
-use crate::reflect::{Events, Refused, WatchHealth, answer, watched};
+use crate::reflect::{Events, Refused, Selection, WatchHealth, answer, watched};
 use crate::share::{Beside, Gained, Open, PAGE_BESIDE};
-
-/// Objects per page of a listing: a page is held in memory whole.
-const PAGE: u32 = 100;
 
 /// A watch that was refused after it had been listed starts anew after this pause: the refusal may
 /// have been a moment's (an API server that starts answers 403 and 404 for a while), and nothing
@@ -34,13 +31,16 @@ const CHANGE_SETTLE: Duration = Duration::from_millis(150);
 pub(super) fn events(
     client: kube::Client,
     watch: &KindWatch,
-    (label, namespace): (&str, Option<&str>),
+    settings: &WatchSettings,
+    namespace: Option<&str>,
 ) -> Events {
-    let served = watch.served();
-    let resource = served.resource();
-    let page = namespace.map_or(PAGE, |_| PAGE_BESIDE);
-    let config = watcher::Config::default().labels(label).page_size(page);
-    watched::<false>(client, (&resource, namespace), config)
+    let selection = Selection {
+        labels: Some(settings.label),
+        namespace,
+        page: namespace.map(|_| PAGE_BESIDE),
+        kept: settings.share.kept(),
+    };
+    watched(client, &watch.served().resource(), selection)
 }
 
 /// Feeds one watch's events into its store and wakes the owners concerned.
@@ -209,8 +209,11 @@ impl Follower {
     }
 
     fn accepts(&self, object: &Value) -> bool {
-        let namespace = Stamped::owner_namespace_in(object);
-        self.settings.share.accepts(&namespace)
+        // What is null is not even read.
+        !object.is_null() && {
+            let namespace = Stamped::owner_namespace_in(object);
+            self.settings.share.accepts(&namespace)
+        }
     }
 
     fn follow(&mut self, event: Event<Value>) {

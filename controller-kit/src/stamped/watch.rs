@@ -375,9 +375,9 @@ impl StampedWatches {
             beside: None,
         };
         let (client, watched) = (self.cluster.controller().clone(), watch.clone());
-        let label = self.settings.label;
+        let settings = self.settings.clone();
         let open = Arc::new(move |namespace: Option<&str>| {
-            events(client.clone(), &watched, (label, namespace))
+            events(client.clone(), &watched, &settings, namespace)
         });
         self.tasks.spawn("stamped-watch", follower.run(open));
         watch
