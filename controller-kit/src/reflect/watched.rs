@@ -190,7 +190,8 @@ fn read<const METADATA_ONLY: bool>(
 ) -> Event<Value> {
     let value = |object: RawObject<METADATA_ONLY>| {
         let namespace = object.namespace();
-        let is_kept = |kept: &Kept| namespace.as_deref().is_none_or(|it| kept(it));
+        let namespace = namespace.as_deref().filter(|it| !it.is_empty());
+        let is_kept = |kept: &Kept| namespace.is_none_or(|it| kept(it));
         if kept.is_none_or(is_kept) {
             object.value()
         } else {

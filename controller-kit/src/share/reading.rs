@@ -51,7 +51,7 @@ struct Reading {
     is_listed: bool,
     /// Whether the watch has shown all that was accepted when it began, and all changes since.
     is_whole: bool,
-    /// How many it has shown in its listing of everything.
+    /// How many have been listed.
     shown: usize,
 }
 
@@ -123,19 +123,12 @@ impl Reading {
         &mut self,
         event: watcher::Result<Event<Value>>,
     ) -> Option<watcher::Result<Event<Value>>> {
-        if let (Ok(Event::Delete(object)), Some(beside)) = (&event, &mut self.beside) {
-            beside.note_deleted(object);
-        }
+        self.note_deleted(&event);
         match &event {
             Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object))
                 if !self.accepts(object) =>
             {
                 return None;
-            }
-            Ok(Event::Delete(_)) => {
-                if self.beside.as_ref().is_some_and(Beside::is_overtaken) {
-                    self.begin();
-                }
             }
             // It lists everything by itself.
             Ok(Event::Init) => {
@@ -145,9 +138,20 @@ impl Reading {
             }
             Ok(Event::InitApply(_)) => self.shown += 1,
             Ok(Event::InitDone) => self.is_listed = true,
-            Ok(Event::Apply(_)) | Err(_) => {}
+            Ok(Event::Apply(_) | Event::Delete(_)) | Err(_) => {}
         }
         Some(event)
+    }
+
+    /// What is deleted must not come back by a page that was read before.
+    fn note_deleted(&mut self, event: &watcher::Result<Event<Value>>) {
+        let (Ok(Event::Delete(object)), Some(beside)) = (event, &mut self.beside) else {
+            return;
+        };
+        beside.note_deleted(object);
+        if beside.is_overtaken() {
+            self.begin();
+        }
     }
 
     fn accepts(&self, object: &Value) -> bool {
@@ -156,9 +160,11 @@ impl Reading {
     }
 
     /// A namespace that was gained holds this.
-    fn listed(&self, object: Value) -> Option<Event<Value>> {
+    fn listed(&mut self, object: Value) -> Option<Event<Value>> {
         let is_gone = self.beside.as_ref()?.is_gone(&object);
-        (!is_gone && self.accepts(&object)).then_some(Event::Apply(object))
+        let is_shown = !is_gone && self.accepts(&object);
+        self.shown += usize::from(is_shown);
+        is_shown.then_some(Event::Apply(object))
     }
 
     /// Lists everything, and watches.

@@ -122,9 +122,16 @@ impl Follower {
             // The listing under way, or the one before, began when this was due already.
             None if self.settings.share.0.is_some() => {
                 self.listing = relists;
-                if self.is_whole && self.beside.is_none() && self.is_awaited() {
-                    self.rely_on_it();
+                let is_listed = self.is_whole && self.beside.is_none();
+                let is_synced = *self.watch.readiness.borrow() == Readiness::Synced;
+                if !is_listed || is_synced {
+                    return Then::GoOn;
                 }
+                if !self.is_awaited() {
+                    // It was not relied upon, and only a listing that ends says that it is again.
+                    return Then::BeginAnewAfter(Duration::ZERO);
+                }
+                self.rely_on_it();
                 Then::GoOn
             }
             Some(Gained::Namespaces(gained)) if is_known && self.is_awaited() => {
