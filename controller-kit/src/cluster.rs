@@ -240,7 +240,7 @@ fn build(identity: Identity<'_>, call: &Call<'_>) -> Result<Request<Body>, Reque
             builder = builder.header(header::CONTENT_TYPE, call.content_type);
             let text = serde_json::to_string(value)
                 .map_err(|error| RequestError::Transport(error.to_string()))?;
-            as_go_writes_it(&text).into_bytes()
+            call.escaped(text).into_bytes()
         }
         None => Vec::new(),
     };
@@ -307,28 +307,6 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// JSON with the escapes that Go uses. The API server compares what a JSON patch tests with what is stored as text, so that a
-/// status with `&` in a message could not be written again by replicas that share.
-fn as_go_writes_it(json: &str) -> String {
-    // Outside of strings JSON has none of these.
-    let escape = |text: String, (from, to): (char, &str)| {
-        if text.contains(from) {
-            text.replace(from, to)
-        } else {
-            text
-        }
-    };
-    [
-        ('&', "\\u0026"),
-        ('<', "\\u003c"),
-        ('>', "\\u003e"),
-        ('\u{2028}', "\\u2028"),
-        ('\u{2029}', "\\u2029"),
-    ]
-    .into_iter()
-    .fold(json.to_owned(), escape)
 }
 
 /// One path segment or query value, percent-encoded.

@@ -533,3 +533,25 @@ async fn from_one_that_leads_to_several_that_share_nobody_works_beside_another()
     }
     all_own(&stage, &namespaces, "second").await;
 }
+
+/// The API server compares a status with the one that is known as text, in which it has escaped some characters.
+#[tokio::test]
+async fn a_status_with_characters_that_go_escapes_is_written_again() {
+    let mut stage = Stage::set().await;
+    let place = stage.namespace.clone();
+    let named = "\"$(workload.metadata.annotations['a&<b>'])$\"";
+    let fails = OWN.replace("$(workload.metadata.labels.kind)$", named);
+    stage.apply(&blueprint_of(&[("own", &*fails)])).await;
+    let _replica = replica(&mut stage, &place, "r0", &[]);
+    share(&stage, &place, &["r0"]).await;
+    stage.move_to_new_namespace().await;
+    stage.apply(OWNER).await;
+    stage
+        .until("app", "its message has them", |owner| {
+            let ready = condition(&owner["status"], "Ready");
+            ready["message"].to_string().contains("a&<b>")
+        })
+        .await;
+    stage.apply(&blueprint_of(&[("own", OWN)])).await;
+    stage.ready("app", "True", "Ready").await;
+}
