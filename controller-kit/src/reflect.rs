@@ -25,7 +25,7 @@ pub(crate) use health::{Refused, WatchHealth, answer};
 pub(crate) use optional::follow_if_installed;
 pub(crate) use overlaid::{Overlaid, Source, Unlisted};
 pub use watched::{Events, Watched};
-pub(crate) use watched::{Kept, Selection, named_metadata, selected_metadata, watched};
+pub(crate) use watched::{Kept, PAGE, Selection, named_metadata, selected_metadata, watched};
 
 /// What a store keeps of an object.
 pub trait Entry: Send + Sync + Sized + 'static {

@@ -16,7 +16,8 @@ use crate::raw_object::RawObject;
 use crate::stamped::ObjectKey;
 use crate::submit::selector_of;
 
-const PAGE: u32 = 100;
+/// Objects in a page of a listing: a page is held in memory whole.
+pub(crate) const PAGE: u32 = 100;
 
 /// Events of one kind, as plain values.
 pub type Events = BoxStream<'static, watcher::Result<Event<Value>>>;

@@ -19,16 +19,13 @@ use serde_json::Value;
 
 use super::Share;
 use crate::object_key::ObjectKey;
-use crate::reflect::{Events, key_of, version_of};
+use crate::reflect::{Events, PAGE, key_of, version_of};
 
 /// How many are asked for at a time,
 const AT_ONCE: usize = 4;
 
 /// and how many objects for each page of them: together they are held in memory whole, as is one page of everything.
 pub(crate) const PAGE_BESIDE: u32 = 25;
-
-/// Objects in a page of everything.
-const PAGE: usize = 100;
 
 /// So many namespaces are always asked for one by one. More of them only if everything has as many pages: else whoever made
 /// many empty namespaces would make the share of a dead replica rest for longer.
@@ -83,7 +80,7 @@ impl DueListing {
         if listing == self.number {
             return None;
         }
-        let pages_of_everything = held.saturating_mul(self.replicas) / PAGE;
+        let pages_of_everything = held.saturating_mul(self.replicas) / PAGE as usize;
         Some(match &self.gained {
             Gained::Namespaces(gained)
                 if listing == self.after && gained.len() <= FEW + pages_of_everything =>

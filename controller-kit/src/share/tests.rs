@@ -23,15 +23,15 @@ pub(super) fn myself(text: &str) -> Myself {
     }
 }
 
-pub(super) fn view(names: &[&str]) -> View {
+fn view(names: &[&str]) -> View {
     View::of(names.iter().copied().map(name))
 }
 
-pub(super) fn nobody() -> BTreeSet<Identity> {
+fn nobody() -> BTreeSet<Identity> {
     BTreeSet::new()
 }
 
-pub(super) fn teams() -> impl Iterator<Item = String> {
+fn teams() -> impl Iterator<Item = String> {
     (1..=99).map(|number| format!("team-{number:02}"))
 }
 

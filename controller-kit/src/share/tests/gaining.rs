@@ -26,8 +26,13 @@ fn everywhere() -> Vec<Box<str>> {
 
 /// What there is to list now, which is told to be due.
 fn grows(share: &OwnShare, after: u64) -> Growth {
+    grows_among(share, after, &everywhere())
+}
+
+/// The same where there are these namespaces.
+pub(crate) fn grows_among(share: &OwnShare, after: u64, namespaces: &[Box<str>]) -> Growth {
     let growth = share.take_growth(after).unwrap();
-    share.is_due(growth.among(&everywhere()));
+    share.is_due(growth.among(namespaces));
     growth
 }
 
@@ -45,9 +50,7 @@ fn between(more: &Share, less: &Share) -> BTreeSet<Box<str>> {
 
 #[test]
 fn who_takes_a_part_of_a_dead_ones_share_lists_that_part() {
-    let mut replica = OneOfThree::new();
-    replica.begins();
-    grows(&replica.share, 0);
+    let mut replica = OneOfThree::that_has_begun();
     let three = replica.share.accepted();
     replica.share.listed(1);
     assert!(replica.share.take_growth(1).is_none());
@@ -70,9 +73,7 @@ fn who_takes_a_part_of_a_dead_ones_share_lists_that_part() {
 /// A namespace that comes after they were listed is not among them: what is in it arrives by the watch.
 #[test]
 fn only_namespaces_that_there_are_are_listed() {
-    let mut replica = OneOfThree::new();
-    replica.begins();
-    grows(&replica.share, 0);
+    let mut replica = OneOfThree::that_has_begun();
     replica.one_dies();
     let growth = replica.share.take_growth(1).unwrap();
     let all = everywhere();
@@ -91,9 +92,7 @@ fn only_namespaces_that_there_are_are_listed() {
 /// Whoever makes many namespaces would have others wait for a request for each of them.
 #[test]
 fn very_many_namespaces_are_asked_for_one_by_one_only_where_everything_is_as_much() {
-    let mut replica = OneOfThree::new();
-    replica.begins();
-    grows(&replica.share, 0);
+    let mut replica = OneOfThree::that_has_begun();
     replica.one_dies();
     let growth = replica.share.take_growth(1).unwrap();
     let crowd: Vec<Box<str>> = (0..1000).map(|it| format!("crowd-{it}").into()).collect();
@@ -105,9 +104,7 @@ fn very_many_namespaces_are_asked_for_one_by_one_only_where_everything_is_as_muc
 
 #[test]
 fn what_was_lost_in_between_is_dropped_and_listed_again() {
-    let mut replica = OneOfThree::new();
-    replica.begins();
-    grows(&replica.share, 0);
+    let mut replica = OneOfThree::that_has_begun();
     let three = replica.share.accepted();
     replica.one_dies();
     grows(&replica.share, 1);
@@ -126,9 +123,7 @@ fn what_was_lost_in_between_is_dropped_and_listed_again() {
 /// What it reads must not be dropped under it.
 #[test]
 fn everything_is_listed_while_a_reconcile_is_under_way_in_what_was_lost_in_between() {
-    let mut replica = OneOfThree::new();
-    replica.begins();
-    grows(&replica.share, 0);
+    let mut replica = OneOfThree::that_has_begun();
     let three = replica.share.accepted();
     replica.one_dies();
     grows(&replica.share, 1);
@@ -146,9 +141,7 @@ fn everything_is_listed_while_a_reconcile_is_under_way_in_what_was_lost_in_betwe
 
 #[test]
 fn everything_is_listed_by_who_gains_most_of_it() {
-    let mut replica = OneOfThree::new();
-    replica.begins();
-    grows(&replica.share, 0);
+    let mut replica = OneOfThree::that_has_begun();
     replica.others_die();
     let alone = replica.share.accepted();
     assert!(teams().all(|team| alone.takes(&team)));
@@ -170,16 +163,17 @@ impl OneOfThree {
         }
     }
 
+    /// The same when it has heard of the others, and has been told what to list.
+    fn that_has_begun() -> Self {
+        let replica = Self::new();
+        replica.begins();
+        grows(&replica.share, 0);
+        replica
+    }
+
     /// It hears of the others.
     pub(crate) fn begins(&self) {
         self.share.seen(&self.record, Self::until());
-    }
-
-    /// What there is to list after that listing is told to be due.
-    pub(crate) fn is_told(&self, after: u64, namespaces: &[String]) {
-        let growth = self.share.take_growth(after).unwrap();
-        let all: Vec<Box<str>> = namespaces.iter().map(|it| Box::from(&**it)).collect();
-        self.share.is_due(growth.among(&all));
     }
 
     /// One of the others is dead.

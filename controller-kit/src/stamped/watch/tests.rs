@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::share::tests::gaining::OneOfThree;
+use crate::share::tests::gaining::{OneOfThree, grows_among};
 use crate::stamped::LISTING_PATIENCE;
 use crate::stamped::uses::LINGER;
 use scripted::{
@@ -601,14 +601,15 @@ async fn what_falls_to_a_replica_is_listed_by_namespace_and_the_rest_is_not_list
     let tasks = Tasks::new();
     let watches = scripted(&tasks, settings, answer);
     replica.begins();
-    replica.is_told(0, &namespaces);
+    let everywhere: Vec<Box<str>> = namespaces.iter().map(|it| Box::from(&**it)).collect();
+    grows_among(&replica.share, 0, &everywhere);
     let watch = watches.ensure(&served("Test"), &path("status"));
     assert_eq!(watch.ready().await, Readiness::Synced);
     let (first, before) = (watch.len(), replica.share.accepted());
     replica.share.listed(replica.share.listing().unwrap());
 
     replica.one_dies();
-    replica.is_told(1, &namespaces);
+    grows_among(&replica.share, 1, &everywhere);
     watches.read_anew();
     assert!(matches!(*watch.readiness.borrow(), Readiness::Starting(_)));
     assert_eq!(watch.ready().await, Readiness::Synced);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::ensure;
 use e2e::PathStack;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Secret};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client};
@@ -44,10 +45,21 @@ pub(super) async fn every_replica_is_ready(stack: &PathStack) -> anyhow::Result<
     Ok(())
 }
 
+/// What is of our charts.
+pub(super) fn of_ours() -> ListParams {
+    ListParams::default().labels("app.kubernetes.io/part-of=carto")
+}
+
+/// The Deployments of our charts.
+pub(super) async fn deployments(stack: &PathStack) -> anyhow::Result<Vec<Deployment>> {
+    let client = stack.control_plane.client()?;
+    let deployments: Api<Deployment> = Api::namespaced(client, CONTROLLERS_NAMESPACE);
+    Ok(deployments.list(&of_ours()).await?.items)
+}
+
 /// The names of the controllers' Pods that are ready and not about to go.
 pub(super) async fn ready(pods: &Api<Pod>) -> anyhow::Result<BTreeSet<String>> {
-    let of_ours = ListParams::default().labels("app.kubernetes.io/part-of=carto");
-    let all = pods.list(&of_ours).await?.items.into_iter();
+    let all = pods.list(&of_ours()).await?.items.into_iter();
     let ready = all.filter(|pod| {
         let status = pod.status.as_ref();
         let mut conditions = status

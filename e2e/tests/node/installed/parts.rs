@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::ensure;
 use e2e::example::NAMESPACE;
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::Api;
-use kube::api::ListParams;
 use serde_json::json;
-use test_support::CONTROLLERS_NAMESPACE;
 
 use super::Installed;
+use super::cluster::deployments;
 
 /// Each Deployment, and how many of its Pods are ready.
 const PARTS: [(&str, i32); 6] = [
@@ -53,11 +50,9 @@ pub(super) async fn take_over_from_one(installed: &Installed<'_>) -> anyhow::Res
 
 /// How many Pods of each Deployment are.
 async fn ready(installed: &Installed<'_>) -> anyhow::Result<BTreeMap<String, i32>> {
-    let client = installed.stack.control_plane.client()?;
-    let deployments: Api<Deployment> = Api::namespaced(client, CONTROLLERS_NAMESPACE);
-    let ours = ListParams::default().labels("app.kubernetes.io/part-of=carto");
-    let found = deployments.list(&ours).await?.items.into_iter();
+    let found = deployments(installed.stack).await?;
     Ok(found
+        .into_iter()
         .map(|it| {
             let ready = it.status.and_then(|status| status.ready_replicas);
             (it.metadata.name.unwrap_or_default(), ready.unwrap_or(0))

@@ -16,7 +16,7 @@ use test_support::{CONTROLLERS_NAMESPACE, all_objects, eventually, objects_in};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::cluster::every_replica_is_ready;
+use super::cluster::{deployments, every_replica_is_ready, of_ours};
 use super::{Installed, LIMIT};
 
 /// Workloads that are changed in turn.
@@ -136,16 +136,14 @@ pub(super) async fn an_uninstall_leaves_what_users_made(
     let control_plane = &installed.stack.control_plane;
     let client = control_plane.client()?;
     installed.release.uninstall()?;
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), CONTROLLERS_NAMESPACE);
-    let ours = ListParams::default().labels("app.kubernetes.io/part-of=carto");
-    let left = deployments.list(&ours).await?.items;
+    let left = deployments(installed.stack).await?;
     ensure!(left.is_empty(), "{left:#?}");
     for kind in [
         "ValidatingWebhookConfiguration",
         "MutatingWebhookConfiguration",
     ] {
         let all = all_objects(&client, "admissionregistration.k8s.io/v1", kind);
-        let left = all.list(&ours).await?.items.pop();
+        let left = all.list(&of_ours()).await?.items.pop();
         if let Some(left) = left {
             bail!("{kind} {:?} is left", left.metadata.name);
         }
