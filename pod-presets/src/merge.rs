@@ -3,7 +3,7 @@
 //! Presets are merged with one another first, and the result with what the pod has. So it does not matter whether the pod
 //! has the result already: who replaces the wish of another finds his own in the pod, and not the other's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use conventions::pod::Part;
 use serde_json::Value;
@@ -27,6 +27,15 @@ pub(crate) enum Item<'v> {
     Device(&'v Value),
     /// A preset adds it.
     Wished(Wish<'v>),
+}
+
+impl<'v> Item<'v> {
+    fn wish(self) -> Option<Wish<'v>> {
+        match self {
+            Self::Own(_) | Self::Device(_) => None,
+            Self::Wished(wish) => Some(wish),
+        }
+    }
 }
 
 /// What became of a list.
@@ -59,10 +68,16 @@ pub(crate) fn merge<'v>(
         list.push(item);
     }
     list.conflicts = wished.conflicts;
-    for item in wished.items.into_iter().flatten() {
-        if let Item::Wished(wish) = item {
-            list.place(wish);
+    let wishes = wished.items.into_iter().flatten();
+    let wishes: Vec<Wish<'v>> = wishes.filter_map(Item::wish).collect();
+    // What is replaced is nobody's rival: the next time it is not in the pod.
+    for wish in &wishes {
+        if list.is_replacement(*wish) {
+            list.place(*wish);
         }
+    }
+    for wish in wishes {
+        list.place(wish);
     }
     let items = list.items.into_iter().flatten();
     Merged {
@@ -80,9 +95,10 @@ struct List<'v> {
     items: Vec<Option<Item<'v>>>,
     /// The last item with the name.
     by_name: HashMap<String, usize>,
-    /// The last mount at the path, and the same without a slash at the end.
+    /// The last mount at the path.
     by_path: HashMap<String, usize>,
-    by_tidy_path: HashMap<String, usize>,
+    /// All mounts at the path, whatever slashes are at its end.
+    by_tidy_path: HashMap<String, BTreeSet<usize>>,
     conflicts: Vec<Conflict>,
 }
 
@@ -109,7 +125,8 @@ impl<'v> List<'v> {
         if self.part == Part::VolumeMount {
             let path = path_of(item);
             put(&mut self.by_path, path.to_owned(), at);
-            put(&mut self.by_tidy_path, tidy(path).to_owned(), at);
+            let all = self.by_tidy_path.entry(tidy(path).to_owned());
+            all.or_default().insert(at);
         }
     }
 
@@ -128,10 +145,17 @@ impl<'v> List<'v> {
             let path = path_of(item);
             let is_at_path = |it| path_of(it) == path;
             repoint(&mut self.by_path, path, at, others, is_at_path);
-            let path = tidy(path);
-            let is_at_path = |it| tidy(path_of(it)) == path;
-            repoint(&mut self.by_tidy_path, path, at, others, is_at_path);
+            if let Some(all) = self.by_tidy_path.get_mut(tidy(path)) {
+                all.remove(&at);
+            }
         }
+    }
+
+    /// Whether a wish takes the place of something that the list has.
+    fn is_replacement(&self, wish: Wish<'v>) -> bool {
+        let (by_name, by_path) = self.rivals(wish);
+        let rivals: Vec<usize> = [by_name, by_path].into_iter().flatten().collect();
+        !rivals.is_empty() && self.settled(wish, &rivals) == Settled::Overridden
     }
 
     /// Puts a wish into the list, unless it is there already or another is.
@@ -154,14 +178,17 @@ impl<'v> List<'v> {
         let [(_, first), ..] = rivals[..] else {
             return self.push(item);
         };
-        let settled = self.settled(wish, &rivals);
+        let at: Vec<usize> = rivals.iter().map(|(_, at)| *at).collect();
+        let settled = self.settled(wish, &at);
         for (field, at) in &rivals {
             let conflict = self.conflict(wish, *field, *at, settled);
             self.conflicts.extend(conflict);
         }
         if settled == Settled::Overridden {
-            for (_, at) in &rivals {
-                self.forget(*at);
+            // For who counts all but the slash, what differs in it only is at the path, too.
+            let others = self.at_tidy_path(wish).cloned().unwrap_or_default();
+            for at in at.into_iter().chain(others) {
+                self.forget(at);
             }
             self.items[first] = Some(item);
             self.index(item, first);
@@ -175,11 +202,11 @@ impl<'v> List<'v> {
             let by_name = self.by_name.get(&name_of(self.part, item));
             return (by_name.copied(), None);
         }
-        let path = path_of(item);
-        let but_for_a_slash = || self.by_tidy_path.get(tidy(path)).copied();
-        let mut by_path = self.by_path.get(path).copied();
-        if wish.preset.multi_mount {
-            by_path = by_path.or_else(but_for_a_slash);
+        let mut by_path = self.by_path.get(path_of(item)).copied();
+        if let Some(all) = self.at_tidy_path(wish) {
+            // Devices come before what is mounted, and nothing replaces them.
+            let device = all.first().filter(|at| self.is_device(**at));
+            by_path = device.or(by_path.as_ref()).or_else(|| all.last()).copied();
         }
         // Kubernetes lets a container see a volume at several paths. Who replaces what is there replaces what is at the path.
         let only_path = wish.preset.multi_mount || wish.preset.policy == ConflictPolicy::Override;
@@ -189,6 +216,17 @@ impl<'v> List<'v> {
             self.by_name.get(&name_of(self.part, item)).copied()
         };
         (by_name, by_path)
+    }
+
+    /// What is at the path of a wish but for slashes at its end, if its preset counts what is.
+    fn at_tidy_path(&self, wish: Wish<'v>) -> Option<&BTreeSet<usize>> {
+        let counts = self.part == Part::VolumeMount && wish.preset.multi_mount;
+        let path = tidy(path_of(Item::Wished(wish)));
+        self.by_tidy_path.get(path).filter(|_| counts)
+    }
+
+    fn is_device(&self, at: usize) -> bool {
+        matches!(self.items[at], Some(Item::Device(_)))
     }
 
     fn means(&self, wish: Wish<'_>, at: usize) -> bool {
@@ -203,13 +241,12 @@ impl<'v> List<'v> {
                 && wish.entry.means(&at_path_of(wish, there))
     }
 
-    fn settled(&self, wish: Wish<'_>, rivals: &[(Field, usize)]) -> Settled {
-        let is_device = |at: usize| matches!(self.items[at], Some(Item::Device(_)));
+    fn settled(&self, wish: Wish<'_>, rivals: &[usize]) -> Settled {
         match wish.preset.policy {
             ConflictPolicy::Skip => Settled::Skipped,
             ConflictPolicy::Deny => Settled::Denied,
             ConflictPolicy::KeepExisting => Settled::Kept,
-            ConflictPolicy::Override if rivals.iter().any(|(_, at)| is_device(*at)) => {
+            ConflictPolicy::Override if rivals.iter().any(|at| self.is_device(*at)) => {
                 Settled::Kept
             }
             ConflictPolicy::Override => Settled::Overridden,

@@ -151,6 +151,46 @@ fn a_mount_is_overridden_at_its_path_and_others_of_the_volume_stay() {
 }
 
 #[test]
+fn what_one_preset_replaces_is_no_conflict_of_another() {
+    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
+    let mounting =
+        |volume: Value, mount: Value| json!({"volumes": [volume], "volumeMounts": [mount]});
+    let own = one(&json!({"volumeMounts": [mount("v", "/a")]}));
+    let replaces = mounting(json!({"name": "w"}), mount("w", "/a"));
+    let replaces = preset("replaces", &policy("Override", replaces));
+    for other in ["Skip", "KeepExisting", "Deny"] {
+        // It comes first, and without the other the pod's mount of its volume is in its way.
+        let first = mounting(json!({"name": "v"}), mount("v", "/b"));
+        let first = preset("first", &policy(other, first));
+        let after = result(&own, &[&first, &replaces]);
+        assert_eq!(
+            after["spec"]["containers"][0]["volumeMounts"],
+            json!([mount("w", "/a"), mount("v", "/b")]),
+            "{other}"
+        );
+        // The webhook is called again when another changed the pod.
+        assert_eq!(injected(&after, &[&first, &replaces]).pod, None, "{other}");
+    }
+}
+
+#[test]
+fn who_overrides_and_counts_all_but_a_slash_replaces_all_that_differs_in_it_only() {
+    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
+    let both =
+        json!({"volumes": [{"name": "v"}], "volumeMounts": [mount("v", "/b"), mount("v", "/b/")]});
+    let first = preset("first", &policy("Override", both.clone()));
+    let mut spec = json!({"volumes": [{"name": "w"}], "volumeMounts": [mount("w", "/b/")]});
+    spec["multiMount"] = json!(true);
+    let second = preset("second", &policy("Override", spec));
+    for own in [json!({}), json!({"volumeMounts": both["volumeMounts"]})] {
+        let after = result(&one(&own), &[&first, &second]);
+        let mounts = &after["spec"]["containers"][0]["volumeMounts"];
+        assert_eq!(mounts, &json!([mount("w", "/b/")]));
+        assert_eq!(injected(&after, &[&first, &second]).pod, None);
+    }
+}
+
+#[test]
 fn who_only_looks_changes_nothing_and_says_what_would_be() {
     let mut spec = env("theirs");
     spec["mode"] = json!("Audit");
