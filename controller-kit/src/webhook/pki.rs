@@ -9,9 +9,13 @@
 //!
 //! A new CA is trusted (in the caBundle) a day before it signs anything, and the old one stays trusted
 //! until it expires: no order in which the API server and the replicas notice breaks a request.
+//!
+//! When the Secret is lost there is no time for that. Then the old CA stays trusted for some minutes, and what it signed is
+//! shown for the first of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -33,6 +37,10 @@ const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(2 * 365 * 24);
 const SERVING_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// How long a new CA is only trusted before it signs.
 const OVERLAP: SignedDuration = SignedDuration::from_hours(24);
+/// After the Secret was lost: how long the certificate from before is shown, so that the API server can hear of the new CA.
+const SHOWN_AFTER_LOSS: SignedDuration = SignedDuration::from_secs(30);
+/// And how long the CA from before is trusted. Not longer: its key may have been why the Secret was deleted.
+const TRUSTED_AFTER_LOSS: SignedDuration = SignedDuration::from_mins(10);
 /// Clocks of other machines may be behind ours by this much.
 const BACKDATE: SignedDuration = SignedDuration::from_hours(1);
 
@@ -59,6 +67,8 @@ pub(super) struct Authority {
     next: Option<Pair>,
     /// Certificate of the CA before; no longer signs.
     previous: Option<String>,
+    /// Certificate of the CA whose Secret was lost.
+    lost: Option<String>,
     pub(super) serving: Pair,
 }
 
@@ -79,6 +89,7 @@ impl Authority {
             ca: pair("ca.crt", "ca.key")?,
             next: pair("ca-next.crt", "ca-next.key"),
             previous: text("ca-previous.crt"),
+            lost: text("ca-lost.crt"),
             serving: pair("tls.crt", "tls.key")?,
         })
     }
@@ -100,17 +111,46 @@ impl Authority {
         if let Some(previous) = &self.previous {
             put("ca-previous.crt", previous);
         }
+        if let Some(lost) = &self.lost {
+            put("ca-lost.crt", lost);
+        }
         data
     }
 
     /// All certificates that a client is to trust, PEM.
     pub(super) fn trusted(&self) -> String {
         let next = self.next.as_ref().map(|next| &next.certificate);
-        [Some(&self.ca.certificate), next, self.previous.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
-            .collect()
+        let before = [self.previous.as_ref(), self.lost.as_ref()];
+        let all = [Some(&self.ca.certificate), next].into_iter().chain(before);
+        all.flatten().map(String::as_str).collect()
+    }
+
+    /// Has clients go on to trust the CA that signed what is shown while they hear of this one.
+    pub(super) fn keep_trusted(&mut self, shown: Option<String>) {
+        let all = self.trusted();
+        if let Some(lost) = shown.filter(|shown| !all.contains(shown.as_str())) {
+            self.lost = Some(lost);
+        }
+    }
+
+    /// How long what a lost CA signed is still to be shown, if anything.
+    pub(super) fn shows_lost_for(&self, shown: &str, now: Timestamp) -> Option<Duration> {
+        let is_lost = self.lost.as_deref() == Some(shown);
+        is_lost.then(|| self.remaining(SHOWN_AFTER_LOSS, now))?
+    }
+
+    /// How long a lost CA is still to be trusted, if there is one.
+    pub(super) fn trusts_lost_for(&self, now: Timestamp) -> Option<Duration> {
+        self.lost.as_ref()?;
+        self.remaining(TRUSTED_AFTER_LOSS, now)
+    }
+
+    /// What remains of a time that began when the CA was made. Clocks differ: never more than all of it.
+    fn remaining(&self, of: SignedDuration, now: Timestamp) -> Option<Duration> {
+        let made = validity(&self.ca.certificate)?.not_before + BACKDATE;
+        let remaining = (of - now.duration_since(made)).min(of);
+        let remaining = Duration::try_from(remaining).ok()?;
+        (!remaining.is_zero()).then_some(remaining)
     }
 
     /// What it must become by now, so that `names` are served under a certificate that is valid and will
@@ -126,6 +166,9 @@ impl Authority {
         authority.previous = authority
             .previous
             .filter(|previous| validity(previous).is_some_and(|validity| now < validity.not_after));
+        if authority.trusts_lost_for(now).is_none() {
+            authority.lost = None;
+        }
         authority.next = authority.next.filter(|next| next.signs(now));
         if authority
             .next
@@ -151,6 +194,7 @@ impl Authority {
             ca,
             next: None,
             previous: None,
+            lost: None,
             serving,
         })
     }
@@ -168,9 +212,8 @@ impl Authority {
             .ok()?;
         let certificate =
             CertificateDer::from_pem_slice(self.serving.certificate.as_bytes()).ok()?;
-        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(
-            u64::try_from(now.as_second()).ok()?,
-        ));
+        let now =
+            UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now.as_second()).ok()?));
         for name in names {
             let name = ServerName::try_from(name.as_str()).ok()?;
             verifier
@@ -266,7 +309,7 @@ fn with_times(
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     let since_epoch = |time: Timestamp| {
         let seconds = u64::try_from(time.as_second()).ok()?;
-        let passed = std::time::Duration::from_secs(seconds).try_into().ok()?;
+        let passed = Duration::from_secs(seconds).try_into().ok()?;
         epoch.checked_add(passed)
     };
     let start = now.checked_sub(BACKDATE).ok();

@@ -1,6 +1,6 @@
 //! A certificate of our own making: in a Secret that replicas share, renewed before it expires.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -108,6 +108,7 @@ impl SelfManaged {
             certificate,
             metrics,
             publish,
+            shown: Mutex::default(),
         };
         let keeping = async move { secret.keep(keeper).await };
         tasks.spawn_until_stopped("webhook-certificate", keeping);
@@ -121,15 +122,17 @@ struct CertificateKeeper {
     certificate: Arc<ServingCertificate>,
     metrics: Arc<Metrics>,
     publish: watch::Sender<String>,
+    /// Certificate of the CA that signed what is shown.
+    shown: Mutex<Option<String>>,
 }
 
 impl Keeper for CertificateKeeper {
     async fn reconcile(&self, secret: Option<&Secret>) -> Option<Duration> {
-        let Err(error) = self.bring_in_order(secret).await else {
-            return Some(CHECK);
-        };
-        warn!(secret = %self.secret.name, error, "webhook certificate not kept");
-        Some(RETRY)
+        let due = self.bring_in_order(secret).await;
+        Some(due.unwrap_or_else(|error| {
+            warn!(secret = %self.secret.name, error, "webhook certificate not kept");
+            RETRY
+        }))
     }
 
     fn unwatched(&self, error: &watcher::Error) {
@@ -139,17 +142,18 @@ impl Keeper for CertificateKeeper {
 
 impl CertificateKeeper {
     /// A certificate is used only when it is in the Secret: another replica may have been faster, and
-    /// two authorities would be one too many.
-    async fn bring_in_order(&self, secret: Option<&Secret>) -> Result<(), String> {
+    /// two authorities would be one too many. Returns after what time to look again.
+    async fn bring_in_order(&self, secret: Option<&Secret>) -> Result<Duration, String> {
         let found = secret
             .and_then(|secret| secret.data.as_ref())
             .and_then(Authority::from_data);
-        let authority =
-            Authority::maintained(found.clone(), &self.settings.names, (self.settings.clock)())
-                .map_err(|error| chain(&error))?;
+        let now = (self.settings.clock)();
+        let mut authority = Authority::maintained(found.clone(), &self.settings.names, now)
+            .map_err(|error| chain(&error))?;
         if found.as_ref() == Some(&authority) {
-            return self.serve(&authority);
+            return self.serve(&authority, now);
         }
+        authority.keep_trusted(self.shown());
         match self.secret.write(secret, authority.to_data()).await {
             Ok(()) => {
                 let name = &self.secret.name;
@@ -158,27 +162,42 @@ impl CertificateKeeper {
                 } else {
                     info!(secret = %name, "webhook certificate made");
                 }
-                self.serve(&authority)
+                self.serve(&authority, now)
             }
             // Somebody was faster; the watch brings what they wrote.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(CHECK),
             Err(error) => {
                 // What is there is better than nothing, if it is anything.
-                found.map_or(Ok(()), |found| self.serve(&found))?;
+                if let Some(found) = found {
+                    self.serve(&found, now)?;
+                }
                 Err(chain(&error))
             }
         }
     }
 
-    fn serve(&self, authority: &Authority) -> Result<(), String> {
+    fn shown(&self) -> Option<String> {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.clone()
+    }
+
+    /// Has it trusted, and shows its certificate, at once or when all who ask can have heard of its authority.
+    fn serve(&self, authority: &Authority, now: Timestamp) -> Result<Duration, String> {
         let loaded = authority.serving.load().map_err(|error| chain(&error))?;
-        self.certificate.replace(&loaded, &self.metrics);
         self.publish.send_if_modified(|trusted| {
             let now = authority.trusted();
             let changed = *trusted != now;
             *trusted = now;
             changed
         });
-        Ok(())
+        if let Some(shown) = self.shown()
+            && let Some(wait) = authority.shows_lost_for(&shown, now)
+        {
+            return Ok(wait);
+        }
+        self.certificate.replace(&loaded, &self.metrics);
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        *shown = Some(authority.ca.certificate.clone());
+        Ok(authority.trusts_lost_for(now).unwrap_or(CHECK).min(CHECK))
     }
 }

@@ -200,6 +200,11 @@ async fn without_cert_manager_the_api_server_asks_us_and_users_read_our_text() {
     })
     .await;
     assert_ne!(before.data, after.data);
+    let (before, after) = (before.data.unwrap(), after.data.unwrap());
+    assert_eq!(
+        after["ca-lost.crt"], before["ca.crt"],
+        "what is shown stays trusted"
+    );
     for replica in [&first, &second] {
         plane
             .apply_yaml(&replica.configuration("carto"))

@@ -131,6 +131,36 @@ fn after_years_without_a_look_everything_is_made_anew() {
 }
 
 #[test]
+fn what_is_shown_when_the_secret_is_lost_is_trusted_for_some_minutes() {
+    let (old, seconds) = (maintained(None, start()), SignedDuration::from_secs);
+    let lost = start() + days(3);
+    let mut new = maintained(None, lost);
+    new.keep_trusted(Some(old.ca.certificate.clone()));
+    for pair in [&old.serving, &new.serving] {
+        assert!(accepts(&new.trusted(), pair, lost));
+    }
+    assert!(Authority::from_data(&new.to_data()).unwrap() == new);
+    let shown = &old.ca.certificate;
+    let remaining = |now| new.shows_lost_for(shown, now).map(|it| it.as_secs());
+    assert_eq!(remaining(lost), Some(30));
+    assert_eq!(remaining(lost + seconds(20)), Some(10));
+    assert_eq!(remaining(lost + seconds(30)), None);
+    // Another replica's clock is behind: it waits no longer than it must.
+    assert_eq!(remaining(lost - seconds(3000)), Some(30));
+    // Who shows the new one already goes on with it.
+    assert_eq!(new.shows_lost_for(&new.ca.certificate, lost), None);
+
+    assert!(maintained(Some(new.clone()), lost + seconds(599)) == new);
+    let after = maintained(Some(new.clone()), lost + seconds(600));
+    assert_eq!(after.trusted(), new.ca.certificate);
+    assert!(!accepts(&after.trusted(), &old.serving, lost));
+
+    // What is trusted anyway is not lost, and what is lost is not forgotten for it.
+    new.keep_trusted(Some(new.ca.certificate.clone()));
+    assert!(accepts(&new.trusted(), &old.serving, lost));
+}
+
+#[test]
 fn other_names_need_another_certificate_of_the_same_authority() {
     let authority = maintained(None, start());
     let other = Authority::maintained(

@@ -12,6 +12,7 @@ use tower_test::mock;
 use super::super::certificate::ServingCertificate;
 use super::super::pki::Authority;
 use super::super::self_managed::SelfManaged;
+use super::tls::leaf;
 use crate::metrics::Metrics;
 use crate::shutdown::Tasks;
 
@@ -26,45 +27,75 @@ fn answer(status: StatusCode, body: &Value) -> Response<Body> {
         .unwrap()
 }
 
-/// The incident: the server answered every watch with an error, each of which put the next look off by an hour, and the
-/// certificate expired.
-#[tokio::test(start_paused = true)]
-async fn a_watch_that_keeps_failing_does_not_put_the_renewal_off() {
-    let started = Instant::now();
-    let clock = move || {
-        let passed = SignedDuration::try_from(started.elapsed()).unwrap();
-        Timestamp::from_second(START).unwrap() + passed * HASTE
-    };
-    let names = vec!["localhost".to_owned()];
-    let authority = Authority::maintained(None, &names, clock()).unwrap();
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": authority.to_data(),
-        "metadata": {"name": "webhook", "namespace": "ns", "uid": "u", "resourceVersion": "1"}});
+/// What keeps a certificate in order, against a server that the test plays.
+struct Scene {
+    server: mock::Handle<Request<Body>, Response<Body>>,
+    certificate: Arc<ServingCertificate>,
+    tasks: Tasks,
+}
 
-    let (service, mut server) = mock::pair::<Request<Body>, Response<Body>>();
+fn names() -> Vec<String> {
+    vec!["localhost".to_owned()]
+}
+
+fn begin(clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Scene {
+    let (service, server) = mock::pair::<Request<Body>, Response<Body>>();
     let (certificate, tasks) = (Arc::new(ServingCertificate::new()), Tasks::new());
     let managed = SelfManaged {
         namespace: "ns".into(),
         secret: "webhook".into(),
-        names,
+        names: names(),
         configurations: Vec::new(),
         clock: Arc::new(clock),
     };
     let client = kube::Client::new(service, "ns");
-    let _is_trusted = managed.start(
-        &client,
-        certificate.clone(),
-        Arc::new(Metrics::new()),
-        &tasks,
-    );
+    let metrics = Arc::new(Metrics::new());
+    let _is_trusted = managed.start(&client, certificate.clone(), metrics, &tasks);
+    Scene {
+        server,
+        certificate,
+        tasks,
+    }
+}
 
+/// The time of day while a paused clock goes on, at so many times its pace.
+fn clock(haste: i32) -> impl Fn() -> Timestamp + Clone + Send + Sync {
+    let started = Instant::now();
+    move || {
+        let passed = SignedDuration::try_from(started.elapsed()).unwrap();
+        Timestamp::from_second(START).unwrap() + passed * haste
+    }
+}
+
+fn secret(data: &Value, version: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "data": data,
+        "metadata": {"name": "webhook", "namespace": "ns", "uid": "u", "resourceVersion": version}})
+}
+
+fn list(secret: &Value) -> Value {
+    json!({"kind": "SecretList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [secret]})
+}
+
+async fn body(request: Request<Body>) -> Value {
+    let written = request.into_body().collect().await.unwrap().to_bytes();
+    serde_json::from_slice(&written).unwrap()
+}
+
+/// The incident: the server answered every watch with an error, each of which put the next look off by an hour, and the
+/// certificate expired.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_keeps_failing_does_not_put_the_renewal_off() {
+    let clock = clock(HASTE);
+    let authority = Authority::maintained(None, &names(), clock()).unwrap();
+    let secret = secret(&json!(authority.to_data()), "1");
+    let mut scene = begin(clock);
     let serve = async {
         let mut failures = 0;
         loop {
-            let (request, reply) = server.next_request().await.unwrap();
+            let (request, reply) = scene.server.next_request().await.unwrap();
             let query = request.uri().query().unwrap_or_default().to_owned();
             if request.method() == Method::PUT {
-                let written = request.into_body().collect().await.unwrap().to_bytes();
-                let written: Value = serde_json::from_slice(&written).unwrap();
+                let written = body(request).await;
                 reply.send_response(answer(StatusCode::OK, &written));
                 return (failures, written);
             }
@@ -74,9 +105,7 @@ async fn a_watch_that_keeps_failing_does_not_put_the_renewal_off() {
                     "reason": "InternalError", "message": "etcdserver: leader changed"});
                 reply.send_response(answer(StatusCode::INTERNAL_SERVER_ERROR, &status));
             } else {
-                let list = json!({"kind": "SecretList", "apiVersion": "v1",
-                    "metadata": {"resourceVersion": "1"}, "items": [secret]});
-                reply.send_response(answer(StatusCode::OK, &list));
+                reply.send_response(answer(StatusCode::OK, &list(&secret)));
             }
         }
     };
@@ -84,8 +113,78 @@ async fn a_watch_that_keeps_failing_does_not_put_the_renewal_off() {
         .await
         .expect("the certificate is renewed");
     assert!(failures > 60, "{failures}");
-    assert!(certificate.is_loaded());
+    assert!(scene.certificate.is_loaded());
     assert_ne!(written["data"]["tls.crt"], secret["data"]["tls.crt"]);
-    tasks.token().cancel();
-    tasks.join(Duration::from_mins(1)).await.unwrap();
+    scene.tasks.token().cancel();
+    scene.tasks.join(Duration::from_mins(1)).await.unwrap();
+}
+
+/// The incident: two of 124 reviews were refused with "x509: certificate signed by unknown authority" after somebody deleted
+/// the Secret, because a replica showed what the API server was about to hear of.
+#[tokio::test(start_paused = true)]
+async fn who_loses_the_secret_shows_the_certificate_from_before_until_the_new_authority_is_known() {
+    let clock = clock(1);
+    let before = Authority::maintained(None, &names(), clock()).unwrap();
+    let mut stored = secret(&json!(before.to_data()), "1");
+    let mut scene = begin(clock.clone());
+    let (mut writes, mut watches, mut shown) = (Vec::new(), Vec::new(), Vec::new());
+    let certificate = scene.certificate.clone();
+    let (mut is_deleted, mut is_told) = (false, false);
+    let look = async {
+        loop {
+            shown.push((clock(), certificate.leaf()));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let serve = async {
+        while writes.len() < 2 {
+            let (request, reply) = scene.server.next_request().await.unwrap();
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            if query.contains("watch=") && !is_deleted {
+                is_deleted = true;
+                let deleted = json!({"type": "DELETED", "object": stored});
+                reply.send_response(answer(StatusCode::OK, &deleted));
+            } else if query.contains("watch=") && !writes.is_empty() && !is_told {
+                is_told = true;
+                let made = json!({"type": "ADDED", "object": stored});
+                reply.send_response(answer(StatusCode::OK, &made));
+            } else if query.contains("watch=") {
+                // It stays open.
+                watches.push(reply);
+            } else if request.method() == Method::GET {
+                reply.send_response(answer(StatusCode::OK, &list(&stored)));
+            } else {
+                let data = body(request).await["data"].take();
+                stored = secret(&data, "2");
+                reply.send_response(answer(StatusCode::OK, &stored));
+                writes.push((clock(), data));
+                if let Some(watch) = watches.pop() {
+                    is_told = true;
+                    let made = json!({"type": "ADDED", "object": stored});
+                    watch.send_response(answer(StatusCode::OK, &made));
+                }
+            }
+        }
+    };
+    let serve = tokio::time::timeout(Duration::from_hours(1), serve);
+    tokio::select! {
+        done = serve => done.expect("it is made anew, and the old one is dropped"),
+        () = look => {}
+    }
+    let [(made, new), (dropped, last)] = &writes[..] else {
+        panic!("{} writes", writes.len());
+    };
+    let ca = &before.to_data()["ca.crt"];
+    assert!(new["ca-lost.crt"] == json!(ca) && new["ca.crt"] != json!(ca));
+    assert_eq!(last["ca.crt"], new["ca.crt"]);
+    assert_eq!(last["ca-lost.crt"], Value::Null);
+    let minutes = dropped.duration_since(*made).as_mins();
+    assert!((10..12).contains(&minutes), "{minutes}");
+    for (at, shown) in shown.iter().skip(1) {
+        let seconds = at.duration_since(*made).as_secs();
+        let is_old = *shown == Some(leaf(&before));
+        assert!(is_old == (seconds < 30) || seconds == 30, "{seconds} s");
+    }
+    scene.tasks.token().cancel();
+    scene.tasks.join(Duration::from_mins(1)).await.unwrap();
 }

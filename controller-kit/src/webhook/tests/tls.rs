@@ -417,7 +417,7 @@ fn write(directory: &std::path::Path, authority: &Authority) {
     }
 }
 
-fn leaf(authority: &Authority) -> Vec<u8> {
+pub(super) fn leaf(authority: &Authority) -> Vec<u8> {
     CertificateDer::from_pem_slice(authority.serving.certificate.as_bytes())
         .unwrap()
         .to_vec()
