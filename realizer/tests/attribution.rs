@@ -59,6 +59,18 @@ fn nothing_of_a_tenant_who_rewrites_specs_goes_downstream() {
 }
 
 #[test]
+fn annotations_and_labels_of_a_tenant_are_believed_nowhere() {
+    let checker = || {
+        let tenant = Checker::new(1).with_tampering_at_the_source(2);
+        tenant.without_failures().with_forged_marks()
+    };
+    explored("forged marks", checker());
+    let found = checker().with_fault(Fault::MarksBelieved).explore();
+    let violation = found.expect_err("what says of itself that it is ours is taken for it");
+    assert!(violation.contains("of the tenant"), "{violation}");
+}
+
+#[test]
 fn nothing_that_is_made_of_refused_fields_goes_downstream() {
     let checker = Checker::new(1).with_foreign_fields(1);
     explored("foreign fields", checker);

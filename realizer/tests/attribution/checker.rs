@@ -26,6 +26,8 @@ pub(crate) struct Checker {
     tampering: u8,
     /// What the tenant may write.
     tampers_with: &'static [Slot],
+    /// Whether that may be annotations and labels.
+    forges_marks: bool,
     crashes: bool,
     /// Whether all ends well.
     ends_well: bool,
@@ -71,6 +73,7 @@ impl Checker {
             changes: 0,
             tampering: 0,
             tampers_with: &Slot::ALL,
+            forges_marks: false,
             crashes: false,
             ends_well: false,
             shows_at_once: false,
@@ -126,6 +129,14 @@ impl Checker {
     pub(crate) fn with_foreign_fields(mut self, tampering: u8) -> Self {
         self.shell.refuse();
         self.with_tampering(tampering)
+    }
+
+    /// What the tenant writes may be annotations and labels, too.
+    pub(crate) fn with_forged_marks(self) -> Self {
+        Self {
+            forges_marks: true,
+            ..self
+        }
     }
 
     /// Updates of both resources wait.
@@ -291,6 +302,9 @@ impl Checker {
                     (false, true) => Move::Tamper(slot),
                     (false, false) => Move::Restore(slot),
                 });
+                if self.forges_marks && !held.has_forged_marks {
+                    moves.push(Move::ForgeMarks(slot));
+                }
             }
         }
         moves

@@ -34,6 +34,8 @@ pub(crate) struct Resource {
     pub(crate) has_foreign: bool,
     /// Whether another builder than ours is asked for.
     pub(crate) is_evil: bool,
+    /// Whether its annotations and labels say that it is as we left it, whatever is in it.
+    pub(crate) has_forged_marks: bool,
     pub(crate) generation: u8,
     pub(crate) status: Status,
     /// What its controller works on.
@@ -111,6 +113,8 @@ pub(crate) enum Move {
     Rebuild(Slot),
     /// The tenant sets a field that we do not, or removes it.
     SetForeign(Slot),
+    /// The tenant writes annotations and labels as we do.
+    ForgeMarks(Slot),
     /// The process is killed and started anew.
     Restart,
 }
@@ -234,6 +238,11 @@ impl World {
                 let held = world.resource(slot);
                 held.has_foreign = !held.has_foreign;
                 held.generation += 1;
+                world.tampered += 1;
+            }
+            // No spec changes, and so no generation.
+            Move::ForgeMarks(slot) => {
+                world.resource(slot).has_forged_marks = true;
                 world.tampered += 1;
             }
             Move::Restore(slot) => {
