@@ -175,11 +175,17 @@ async fn fifty_owners_in_a_namespace_that_cannot_go_come_to_rest() {
     let delayed = stage.metric("carto_queue_delayed", &[]).await;
     assert_eq!(delayed, Some(0.0), "nobody waits for another look");
 
-    // While others go on.
+    // While others go on. That the account or its rights are gone may be heard of only now, which is one more look.
     stage.namespace = neighbour;
-    let rested = asked(&stage, &going).len();
-    for _ in 0..10 {
-        stage.reconcile("app").await;
-    }
-    assert_eq!(asked(&stage, &going).split_off(rested), NOTHING);
+    eventually("they rest", PATIENCE, async || {
+        let rested = asked(&stage, &going).len();
+        for _ in 0..10 {
+            stage.reconcile("app").await;
+        }
+        let sent = asked(&stage, &going).split_off(rested);
+        if sent.is_empty() { Ok(()) } else { Err(sent) }
+    })
+    .await;
+    let sent = asked(&stage, &going).len() - before;
+    assert!(sent <= OWNERS * REQUESTS_EACH, "{sent}");
 }
