@@ -3,7 +3,8 @@
 //! Each selection has a watch: metadata only, of the name or the labels and the namespace that an owner selects by, and no more
 //! than [`MOST_WATCHES`]. Whoever is beyond looks slowly; that is whoever's namespace has most of them.
 //!
-//! They only wake, and tell that nothing has changed: what is believed is read with the owner's own rights.
+//! They only wake, and tell that nothing has changed: what is believed is read with the owner's own rights. Owners that have
+//! one account have the same rights, and read an object once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
@@ -27,8 +28,8 @@ const REFUSED: Duration = Duration::from_mins(5);
 /// Watches at a time; equal selections share one.
 const MOST_WATCHES: usize = 256;
 
-/// Parts of one object that are kept for an owner.
-const MOST_PARTS: usize = 8;
+/// Parts of one object that are kept as they were read with the rights of one account.
+const MOST_PARTS: usize = 64;
 
 /// What is selected: objects of a kind, in one namespace if the kind has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,10 +73,9 @@ pub(crate) enum WatchAnswer {
     Nothing,
 }
 
-/// What an owner has read, with whose rights, and what the watch said just before.
+/// What was read, and what the watch said just before.
 #[derive(Clone)]
 pub(crate) struct Read {
-    pub(crate) account: String,
     pub(crate) matches: Matches,
     /// Which part of the object, if not all of it.
     pub(crate) part: Option<Projection>,
@@ -84,8 +84,8 @@ pub(crate) struct Read {
 
 impl Read {
     /// Whether another read would come to the same.
-    fn holds(&self, account: &str, matches: &Matches, part: Option<&Projection>) -> bool {
-        self.account == account && self.matches == *matches && self.part.as_ref() == part
+    fn holds(&self, matches: &Matches, part: Option<&Projection>) -> bool {
+        self.matches == *matches && self.part.as_ref() == part
     }
 }
 
@@ -104,6 +104,9 @@ type Identity = (Kind, Box<str>, u64);
 struct Watch {
     matches: Arc<Reflector<Match>>,
     users: Arc<Mutex<BTreeSet<ObjectKey>>>,
+    /// What was read, by the uid of the account whose rights it was read with: hundreds of owners that have one account may
+    /// read the same object.
+    reads: HashMap<String, Vec<Read>>,
     begun: WatchOrigin,
     cancel: CancellationToken,
 }
@@ -131,6 +134,17 @@ impl Watch {
         WatchAnswer::Matches(Matches(matching.collect()))
     }
 
+    /// Keeps what may be read again without a request, and only that.
+    fn forget_stale_reads(&mut self) {
+        let WatchAnswer::Matches(now) = self.says() else {
+            return;
+        };
+        self.reads.retain(|_, reads| {
+            reads.retain(|read| read.matches == now);
+            !reads.is_empty()
+        });
+    }
+
     /// Whether it is refused and what that was due to may be over. Nothing but a new listing tells.
     fn is_worth_another_try(&self, rights_changes: u64) -> bool {
         let (since, rights) = self.begun.at;
@@ -142,8 +156,8 @@ impl Watch {
 #[derive(Default)]
 struct Known {
     watches: HashMap<Selection, Watch>,
-    /// What each owner selects, and what it has read of that.
-    selected: HashMap<ObjectKey, Vec<(Selection, Vec<Read>)>>,
+    /// What each owner selects.
+    selected: HashMap<ObjectKey, Vec<Selection>>,
     /// What some owner has read whole and holds: one object may be selected by hundreds.
     objects: HashMap<Identity, Weak<Value>>,
     /// How many watches were started.
@@ -180,8 +194,8 @@ impl Selections {
     ) -> WatchAnswer {
         let mut known = self.known.lock();
         let selected = known.selected.entry(owner.clone()).or_default();
-        if !selected.iter().any(|(known, _)| known == selection) {
-            selected.push((selection.clone(), Vec::new()));
+        if !selected.contains(selection) {
+            selected.push(selection.clone());
         }
         let held = known.watches.get(selection);
         let starts = match held {
@@ -208,21 +222,17 @@ impl Selections {
         watch.says()
     }
 
-    /// What the owner read when the same objects matched.
+    /// What was read with the rights of this account when the same objects matched.
     pub(crate) fn read(
         &self,
-        owner: &ObjectKey,
         selection: &Selection,
         account: &str,
         matches: &Matches,
         part: Option<&Projection>,
     ) -> Option<Result<Arc<Value>, NotOne>> {
         let known = self.known.lock();
-        let mut selected = known.selected.get(owner)?.iter();
-        let (_, read) = selected.find(|(known, _)| known == selection)?;
-        let read = read
-            .iter()
-            .find(|read| read.holds(account, matches, part))?;
+        let mut reads = known.watches.get(selection)?.reads.get(account)?.iter();
+        let read = reads.find(|read| read.holds(matches, part))?;
         Some(read.object.clone())
     }
 
@@ -239,15 +249,15 @@ impl Selections {
         })
     }
 
-    /// Keeps what an owner read of a selection that is followed for it.
-    pub(crate) fn keep(&self, owner: &ObjectKey, selection: &Selection, read: Read) {
+    /// Keeps what was read, with the rights of an account, of a selection that is followed.
+    pub(crate) fn keep(&self, selection: &Selection, account: &str, read: Read) {
         let mut known = self.known.lock();
-        let mut selected = known.selected.get_mut(owner).into_iter().flatten();
-        if let Some((_, kept)) = selected.find(|(known, _)| known == selection) {
+        if let Some(watch) = known.watches.get_mut(selection) {
+            let reads = watch.reads.entry(account.to_owned()).or_default();
             // Several steps may read different parts of one object.
-            kept.retain(|kept| kept.part != read.part);
-            kept.truncate(MOST_PARTS - 1);
-            kept.insert(0, read);
+            reads.retain(|kept| kept.part != read.part);
+            reads.truncate(MOST_PARTS - 1);
+            reads.insert(0, read);
         }
     }
 
@@ -269,6 +279,10 @@ impl Selections {
             }
             !users.is_empty()
         });
+        known
+            .watches
+            .values_mut()
+            .for_each(Watch::forget_stale_reads);
     }
 
     fn start(
@@ -288,6 +302,7 @@ impl Selections {
         let watch = Watch {
             matches: Arc::new(matches.unwrap_or_default()),
             users: refused.map_or_else(Arc::default, |refused| refused.users.clone()),
+            reads: HashMap::new(),
             begun,
             cancel: self.tasks.token().child_token(),
         };
@@ -339,7 +354,7 @@ impl Known {
         let Some(selected) = self.selected.get_mut(owner) else {
             return;
         };
-        selected.retain(|(selection, _)| {
+        selected.retain(|selection| {
             let stays = selections.contains(selection);
             if !stays && let Some(watch) = self.watches.get(selection) {
                 watch.users.lock().remove(owner);

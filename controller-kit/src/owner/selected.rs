@@ -114,9 +114,9 @@ impl OwnerShell {
         let Wanted { owner, account, .. } = wanted;
         let part = wanted.part.as_ref();
         if let Some(matches) = matches.as_ref().filter(|_| !wanted.is_fresh)
-            && let Some(object) =
-                self.selections
-                    .read(owner, &selection, &account.uid, matches, part)
+            && let Some(object) = self
+                .selections
+                .read(&selection, &account.uid, matches, part)
         {
             return Ok(Selected::of(object, selection, None));
         }
@@ -133,12 +133,11 @@ impl OwnerShell {
         let again = matches.is_none().then_some(SLOW_READ);
         if let Some(matches) = matches {
             let read = Read {
-                account: account.uid.clone(),
                 matches,
                 part: wanted.part.clone(),
                 object: object.clone(),
             };
-            self.selections.keep(owner, &selection, read);
+            self.selections.keep(&selection, &account.uid, read);
         }
         Ok(Selected::of(object, selection, again))
     }

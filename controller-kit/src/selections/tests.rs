@@ -104,30 +104,23 @@ async fn a_watch_ends_with_its_last_user() {
 }
 
 #[tokio::test]
-async fn what_was_read_holds_for_the_same_matches_and_rights() {
+async fn what_was_read_holds_for_the_same_matches_and_rights_whoever_reads_it() {
     let selections = selections();
     let matches = |version| Matches(BTreeSet::from([("uid".into(), version)]));
     let object = |label: usize| Ok(Arc::new(Value::from(label)));
     let part = |field: &str| Some(Projection::new([vec![field.to_owned()]]));
     for label in 0..2 {
-        let _ = selections.follow(&owner(1), &selection(label), &served(), 0);
+        let _ = selections.follow(&owner(label), &selection(label), &served(), 0);
         let read = Read {
-            account: "sa".to_owned(),
             matches: matches(1),
             part: part("data"),
             object: object(label),
         };
-        selections.keep(&owner(1), &selection(label), read);
+        selections.keep(&selection(label), "sa", read);
     }
     let read = |label, account, version, field| {
-        let (selection, matches) = (selection(label), matches(version));
-        selections.read(
-            &owner(1),
-            &selection,
-            account,
-            &matches,
-            part(field).as_ref(),
-        )
+        let matches = matches(version);
+        selections.read(&selection(label), account, &matches, part(field).as_ref())
     };
     assert_eq!(read(0, "sa", 1, "data"), Some(object(0)));
     assert_eq!(read(1, "sa", 1, "data"), Some(object(1)));
@@ -135,9 +128,33 @@ async fn what_was_read_holds_for_the_same_matches_and_rights() {
     assert_eq!(read(0, "other", 1, "data"), None);
     assert_eq!(read(0, "sa", 1, "status"), None);
     assert_eq!(read(2, "sa", 1, "data"), None);
-    selections.retain(&owner(1), &[selection(1)]);
+    // It goes with the last who selects it.
+    selections.retain(&owner(0), &[]);
+    selections.sweep(&|_| true);
     assert_eq!(read(0, "sa", 1, "data"), None);
     assert_eq!(read(1, "sa", 1, "data"), Some(object(1)));
+}
+
+#[tokio::test]
+async fn of_one_object_the_parts_that_were_read_last_are_kept() {
+    let selections = selections();
+    let matches = Matches(BTreeSet::from([("uid".into(), 1)]));
+    let part = |number: usize| Some(Projection::new([vec![number.to_string()]]));
+    let _ = selections.follow(&owner(0), &selection(0), &served(), 0);
+    for number in 0..=MOST_PARTS {
+        let read = Read {
+            matches: matches.clone(),
+            part: part(number),
+            object: Err(NotOne::None),
+        };
+        selections.keep(&selection(0), "sa", read);
+    }
+    let is_kept = |number| {
+        let part = part(number);
+        let read = selections.read(&selection(0), "sa", &matches, part.as_ref());
+        read.is_some()
+    };
+    assert!(!is_kept(0) && is_kept(1) && is_kept(MOST_PARTS));
 }
 
 #[tokio::test]
