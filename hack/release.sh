@@ -10,6 +10,7 @@
 #
 # REGISTRY, VERSION   of the images that manifests and charts name (default: registry.example.com/carto, and that in Cargo.toml)
 # COSIGN_KEY          the key that `cosign sign-blob` takes (a file, or that of a KMS); without it nothing is signed
+# COSIGN_SIGNING_CONFIG  which transparency logs and clocks cosign sends to (`cosign signing-config`); without it to none
 # BUILDER_ID          the URI by which provenance names who built (default: https://carto.run/builders/by-hand)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -160,14 +161,22 @@ checksums() {
   mv "$work/SHA256SUMS" "$files/SHA256SUMS"
 }
 
-# The checksums are signed, and by them everything.
+# The checksums are signed, and by them everything. Left to itself cosign 3 enters a signature into a public log: a key of
+# one's own is often one that nobody else is to hear of.
 sign() {
   if [[ -z ${COSIGN_KEY:-} ]]; then
     say "nothing is signed: COSIGN_KEY is not set$(command -v cosign >/dev/null || echo ', and cosign is missing')"
     return
   fi
-  cosign sign-blob --yes --key "$COSIGN_KEY" --bundle "$files/SHA256SUMS.sigstore.json" "$files/SHA256SUMS" >/dev/null ||
+  local config=${COSIGN_SIGNING_CONFIG:-$work/signing-config.json}
+  [[ -n ${COSIGN_SIGNING_CONFIG:-} ]] || cosign signing-config create --out "$config" ||
+    die "cosign made no configuration: version 3 is needed ($(cosign version 2>&1 | grep -m 1 GitVersion || echo 'it does not tell its own'))"
+  local sums=$files/SHA256SUMS
+  cosign sign-blob --yes --key "$COSIGN_KEY" --signing-config "$config" --bundle "$sums.sigstore.json" "$sums" >/dev/null ||
     die "cosign did not sign: see above"
+  cosign public-key --key "$COSIGN_KEY" --outfile "$work/cosign.pub" >/dev/null
+  cosign verify-blob --key "$work/cosign.pub" --insecure-ignore-tlog --bundle "$sums.sigstore.json" "$sums" ||
+    die "what cosign signed does not verify: see above"
 }
 
 arguments "$@"
