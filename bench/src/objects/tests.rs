@@ -61,19 +61,25 @@ fn two_chains_differ_in_their_rules_only() {
         let same = without.to_string().replace(named, WITH_RULES.name);
         assert_eq!(same, with.to_string());
     }
-    let [matches, completion, always, inputs, wait] = RULES;
+    let [matches, completion, always, inputs, wait, foreign] = RULES;
     let expected = [
-        matches, wait, completion, wait, always, inputs, wait, completion, wait,
-    ];
+        [matches, wait, foreign].as_slice(),
+        &[completion, wait, foreign],
+        &[always, foreign],
+        &[inputs, wait, foreign],
+        &[completion, wait, foreign],
+    ]
+    .concat();
     assert_eq!(rules, expected);
 }
 
-const RULES: [&str; 5] = [
+const RULES: [&str; 6] = [
     "observedMatches",
     "observedCompletion",
     "alwaysSuccessful",
     "inputsOnStatus",
     "updatePolicy",
+    "foreignFields",
 ];
 
 #[test]
