@@ -64,19 +64,22 @@ pub(crate) fn merge<'v>(
         wished.place(wish);
     }
     let mut list = List::new(part, container);
+    list.are_wishes_met = true;
     for item in own {
         list.push(item);
     }
     list.conflicts = wished.conflicts;
-    let wishes = wished.items.into_iter().flatten();
-    let wishes: Vec<Wish<'v>> = wishes.filter_map(Item::wish).collect();
+    let wishes = wished.items.into_iter().flatten().filter_map(Item::wish);
+    let mut rest = Vec::new();
     // What is replaced is nobody's rival: the next time it is not in the pod.
-    for wish in &wishes {
-        if list.is_replacement(*wish) {
-            list.place(*wish);
+    for wish in wishes {
+        if list.is_replacement(wish) {
+            list.place(wish);
+        } else {
+            rest.push(wish);
         }
     }
-    for wish in wishes {
+    for wish in rest {
         list.place(wish);
     }
     let items = list.items.into_iter().flatten();
@@ -100,6 +103,8 @@ struct List<'v> {
     /// All mounts at the path, whatever slashes are at its end.
     by_tidy_path: HashMap<String, BTreeSet<usize>>,
     conflicts: Vec<Conflict>,
+    /// Whether wishes have met one another already. Then none is a rival of another.
+    are_wishes_met: bool,
 }
 
 impl<'v> List<'v> {
@@ -112,7 +117,12 @@ impl<'v> List<'v> {
             by_path: HashMap::new(),
             by_tidy_path: HashMap::new(),
             conflicts: Vec::new(),
+            are_wishes_met: false,
         }
+    }
+
+    fn is_rival(&self, item: Item<'v>) -> bool {
+        !self.are_wishes_met || item.wish().is_none()
     }
 
     fn push(&mut self, item: Item<'v>) {
@@ -121,6 +131,9 @@ impl<'v> List<'v> {
     }
 
     fn index(&mut self, item: Item<'v>, at: usize) {
+        if !self.is_rival(item) {
+            return;
+        }
         put(&mut self.by_name, name_of(self.part, item), at);
         if self.part == Part::VolumeMount {
             let path = path_of(item);
@@ -135,15 +148,16 @@ impl<'v> List<'v> {
         let Some(item) = self.items[at].take() else {
             return;
         };
-        let part = self.part;
+        let (part, are_wishes_met) = (self.part, self.are_wishes_met);
         let name = name_of(part, item);
         let others = &self.items;
+        let is_rival = |it: Item<'v>| !are_wishes_met || it.wish().is_none();
         repoint(&mut self.by_name, &name, at, others, |it| {
-            name_of(part, it) == name
+            is_rival(it) && name_of(part, it) == name
         });
         if part == Part::VolumeMount {
             let path = path_of(item);
-            let is_at_path = |it| path_of(it) == path;
+            let is_at_path = |it| is_rival(it) && path_of(it) == path;
             repoint(&mut self.by_path, path, at, others, is_at_path);
             if let Some(all) = self.by_tidy_path.get_mut(tidy(path)) {
                 all.remove(&at);

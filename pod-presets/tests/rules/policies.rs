@@ -174,6 +174,26 @@ fn what_one_preset_replaces_is_no_conflict_of_another() {
 }
 
 #[test]
+fn who_replaces_something_of_the_pod_is_in_the_way_of_no_preset_before_him() {
+    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
+    let mounting =
+        |path: &str| json!({"volumes": [{"name": "v"}], "volumeMounts": [mount("v", path)]});
+    let own = one(&json!({"volumeMounts": [mount("x", "/b")]}));
+    let second = preset("second", &policy("Override", mounting("/b")));
+    for other in ["Skip", "KeepExisting", "Deny"] {
+        let first = preset("first", &policy(other, mounting("/a")));
+        let after = result(&own, &[&first, &second]);
+        let mounts = &after["spec"]["containers"][0]["volumeMounts"];
+        assert_eq!(
+            mounts,
+            &json!([mount("v", "/b"), mount("v", "/a")]),
+            "{other}"
+        );
+        assert_eq!(injected(&after, &[&first, &second]).pod, None, "{other}");
+    }
+}
+
+#[test]
 fn who_overrides_and_counts_all_but_a_slash_replaces_all_that_differs_in_it_only() {
     let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
     let both =
