@@ -23,11 +23,7 @@ pub(crate) struct Checker {
     shell: Shell,
     revisions: u8,
     changes: u8,
-    tampering: u8,
-    /// What the tenant may write.
-    tampers_with: &'static [Slot],
-    /// Whether that may be annotations and labels.
-    forges_marks: bool,
+    tenant: Tenant,
     crashes: bool,
     /// Whether all ends well.
     ends_well: bool,
@@ -38,6 +34,16 @@ pub(crate) struct Checker {
     identities: HashMap<String, String>,
     /// Worlds from which the chain is known to come to its end.
     settled: HashSet<World>,
+}
+
+/// What the tenant may do.
+struct Tenant {
+    /// How often he writes,
+    writes: u8,
+    /// and what to.
+    to: &'static [Slot],
+    /// Whether he writes annotations and labels, too.
+    forges_marks: bool,
 }
 
 /// What a search came to.
@@ -71,9 +77,11 @@ impl Checker {
             shell: Shell::new(),
             revisions,
             changes: 0,
-            tampering: 0,
-            tampers_with: &Slot::ALL,
-            forges_marks: false,
+            tenant: Tenant {
+                writes: 0,
+                to: &Slot::ALL,
+                forges_marks: false,
+            },
             crashes: false,
             ends_well: false,
             shows_at_once: false,
@@ -88,17 +96,15 @@ impl Checker {
     }
 
     /// A tenant writes so often.
-    pub(crate) fn with_tampering(self, tampering: u8) -> Self {
-        Self { tampering, ..self }
+    pub(crate) fn with_tampering(mut self, writes: u8) -> Self {
+        self.tenant.writes = writes;
+        self
     }
 
     /// As [`Checker::with_tampering`], of the first resource only.
-    pub(crate) fn with_tampering_at_the_source(self, tampering: u8) -> Self {
-        Self {
-            tampering,
-            tampers_with: &[Slot::Build],
-            ..self
-        }
+    pub(crate) fn with_tampering_at_the_source(mut self, writes: u8) -> Self {
+        self.tenant.to = &[Slot::Build];
+        self.with_tampering(writes)
     }
 
     /// The watch does not lag.
@@ -132,11 +138,9 @@ impl Checker {
     }
 
     /// What the tenant writes may be annotations and labels, too.
-    pub(crate) fn with_forged_marks(self) -> Self {
-        Self {
-            forges_marks: true,
-            ..self
-        }
+    pub(crate) fn with_forged_marks(mut self) -> Self {
+        self.tenant.forges_marks = true;
+        self
     }
 
     /// Updates of both resources wait.
@@ -294,7 +298,7 @@ impl Checker {
             if world.seen[slot as usize] != world.held[slot as usize] && !stands {
                 moves.push(Move::Show(slot));
             }
-            if world.tampered < self.tampering && self.tampers_with.contains(&slot) {
+            if world.tampered < self.tenant.writes && self.tenant.to.contains(&slot) {
                 let (refuses, compares) = (self.shell.refuses, self.shell.compares.is_some());
                 moves.push(match (refuses, held.is_ours()) {
                     (true, _) => Move::SetForeign(slot),
@@ -302,7 +306,7 @@ impl Checker {
                     (false, true) => Move::Tamper(slot),
                     (false, false) => Move::Restore(slot),
                 });
-                if self.forges_marks && !held.has_forged_marks {
+                if self.tenant.forges_marks && !held.has_forged_marks {
                     moves.push(Move::ForgeMarks(slot));
                 }
             }
