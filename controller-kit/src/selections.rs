@@ -6,7 +6,7 @@
 //! They only wake, and tell that nothing has changed: what is believed is read with the owner's own rights. Owners that have
 //! one account have the same rights, and read an object once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -76,6 +76,8 @@ pub(crate) enum WatchAnswer {
 /// What was read, and what the watch said just before.
 #[derive(Clone)]
 pub(crate) struct Read {
+    /// When it was asked for: see [`Selections::ask`].
+    pub(crate) asked: u64,
     pub(crate) matches: Matches,
     /// Which part of the object, if not all of it.
     pub(crate) part: Option<Projection>,
@@ -134,17 +136,6 @@ impl Watch {
         WatchAnswer::Matches(Matches(matching.collect()))
     }
 
-    /// Keeps what may be read again without a request, and only that.
-    fn forget_stale_reads(&mut self) {
-        let WatchAnswer::Matches(now) = self.says() else {
-            return;
-        };
-        self.reads.retain(|_, reads| {
-            reads.retain(|read| read.matches == now);
-            !reads.is_empty()
-        });
-    }
-
     /// Whether it is refused and what that was due to may be over. Nothing but a new listing tells.
     fn is_worth_another_try(&self, rights_changes: u64) -> bool {
         let (since, rights) = self.begun.at;
@@ -158,10 +149,14 @@ struct Known {
     watches: HashMap<Selection, Watch>,
     /// What each owner selects.
     selected: HashMap<ObjectKey, Vec<Selection>>,
+    /// With whose rights each owner has read: the uid of the account.
+    accounts: HashMap<ObjectKey, String>,
     /// What some owner has read whole and holds: one object may be selected by hundreds.
     objects: HashMap<Identity, Weak<Value>>,
     /// How many watches were started.
     started: u64,
+    /// How often something was asked for.
+    asked: u64,
 }
 
 /// All selections of all owners.
@@ -222,15 +217,17 @@ impl Selections {
         watch.says()
     }
 
-    /// What was read with the rights of this account when the same objects matched.
+    /// What was read with the rights of the owner's account when the same objects matched.
     pub(crate) fn read(
         &self,
+        owner: &ObjectKey,
         selection: &Selection,
         account: &str,
         matches: &Matches,
         part: Option<&Projection>,
     ) -> Option<Result<Arc<Value>, NotOne>> {
-        let known = self.known.lock();
+        let mut known = self.known.lock();
+        known.has_account(owner, account);
         let mut reads = known.watches.get(selection)?.reads.get(account)?.iter();
         let read = reads.find(|read| read.holds(matches, part))?;
         Some(read.object.clone())
@@ -249,15 +246,36 @@ impl Selections {
         })
     }
 
+    /// Begins a read with the rights of an account. Of two reads the one that was begun later is newer.
+    pub(crate) fn ask(&self, owner: &ObjectKey, account: &str) -> u64 {
+        let mut known = self.known.lock();
+        known.has_account(owner, account);
+        known.asked += 1;
+        known.asked
+    }
+
     /// Keeps what was read, with the rights of an account, of a selection that is followed.
     pub(crate) fn keep(&self, selection: &Selection, account: &str, read: Read) {
         let mut known = self.known.lock();
+        let Some(watch) = known.watches.get_mut(selection) else {
+            return;
+        };
+        let reads = watch.reads.entry(account.to_owned()).or_default();
+        let mut of_the_part = reads.iter().filter(|kept| kept.part == read.part);
+        if of_the_part.any(|kept| kept.asked > read.asked) {
+            return;
+        }
+        // Several steps may read different parts of one object.
+        reads.retain(|kept| kept.part != read.part);
+        reads.truncate(MOST_PARTS - 1);
+        reads.insert(0, read);
+    }
+
+    /// The account may not read it any more.
+    pub(crate) fn forget_reads(&self, selection: &Selection, account: &str) {
+        let mut known = self.known.lock();
         if let Some(watch) = known.watches.get_mut(selection) {
-            let reads = watch.reads.entry(account.to_owned()).or_default();
-            // Several steps may read different parts of one object.
-            reads.retain(|kept| kept.part != read.part);
-            reads.truncate(MOST_PARTS - 1);
-            reads.insert(0, read);
+            watch.reads.remove(account);
         }
     }
 
@@ -279,10 +297,17 @@ impl Selections {
             }
             !users.is_empty()
         });
-        known
-            .watches
-            .values_mut()
-            .for_each(Watch::forget_stale_reads);
+        let Known {
+            watches,
+            accounts,
+            selected,
+            ..
+        } = &mut *known;
+        accounts.retain(|owner, _| selected.contains_key(owner));
+        let in_use: HashSet<&str> = accounts.values().map(String::as_str).collect();
+        for watch in watches.values_mut() {
+            watch.reads.retain(|account, _| in_use.contains(&**account));
+        }
     }
 
     fn start(
@@ -321,6 +346,16 @@ impl Selections {
 }
 
 impl Known {
+    fn has_account(&mut self, owner: &ObjectKey, account: &str) {
+        if self
+            .accounts
+            .get(owner)
+            .is_none_or(|known| known != account)
+        {
+            self.accounts.insert(owner.clone(), account.to_owned());
+        }
+    }
+
     /// Whether one more watch may be started for a namespace. Where all are taken, the youngest of the namespace that has
     /// most gives way to one that has fewer; its owners look slowly from now on.
     fn has_place_for(&mut self, namespace: &str, scheduler: &Scheduler) -> bool {

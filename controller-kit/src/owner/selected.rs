@@ -114,17 +114,21 @@ impl OwnerShell {
         let Wanted { owner, account, .. } = wanted;
         let part = wanted.part.as_ref();
         if let Some(matches) = matches.as_ref().filter(|_| !wanted.is_fresh)
-            && let Some(object) = self
-                .selections
-                .read(&selection, &account.uid, matches, part)
+            && let Some(object) =
+                self.selections
+                    .read(owner, &selection, &account.uid, matches, part)
         {
             return Ok(Selected::of(object, selection, None));
         }
         let (submitter, namespace) = (&self.submitter, &owner.namespace);
+        let asked = self.selections.ask(owner, &account.uid);
         let listed = submitter.select(account, served, namespace, &selection.choice, wanted.most);
         let found = match listed.await? {
             Ok(found) => found,
-            Err(failure) => return Ok(refused(&wanted, selection, served, failure)),
+            Err(failure) => {
+                self.selections.forget_reads(&selection, &account.uid);
+                return Ok(refused(&wanted, selection, served, failure));
+            }
         };
         let object = only(found).map(|object| match part {
             None => self.selections.share(&selection, object),
@@ -133,6 +137,7 @@ impl OwnerShell {
         let again = matches.is_none().then_some(SLOW_READ);
         if let Some(matches) = matches {
             let read = Read {
+                asked,
                 matches,
                 part: wanted.part.clone(),
                 object: object.clone(),

@@ -112,6 +112,7 @@ async fn what_was_read_holds_for_the_same_matches_and_rights_whoever_reads_it() 
     for label in 0..2 {
         let _ = selections.follow(&owner(label), &selection(label), &served(), 0);
         let read = Read {
+            asked: selections.ask(&owner(label), "sa"),
             matches: matches(1),
             part: part("data"),
             object: object(label),
@@ -120,7 +121,9 @@ async fn what_was_read_holds_for_the_same_matches_and_rights_whoever_reads_it() 
     }
     let read = |label, account, version, field| {
         let matches = matches(version);
-        selections.read(&selection(label), account, &matches, part(field).as_ref())
+        let part = part(field);
+        let (owner, selection) = (owner(label), selection(label));
+        selections.read(&owner, &selection, account, &matches, part.as_ref())
     };
     assert_eq!(read(0, "sa", 1, "data"), Some(object(0)));
     assert_eq!(read(1, "sa", 1, "data"), Some(object(1)));
@@ -136,6 +139,47 @@ async fn what_was_read_holds_for_the_same_matches_and_rights_whoever_reads_it() 
 }
 
 #[tokio::test]
+async fn an_answer_that_comes_late_takes_the_place_of_none_that_was_asked_for_later() {
+    let selections = selections();
+    let matches = Matches(BTreeSet::from([("uid".into(), 1)]));
+    let _ = selections.follow(&owner(0), &selection(0), &served(), 0);
+    let first = selections.ask(&owner(0), "sa");
+    let second = selections.ask(&owner(1), "sa");
+    for (asked, object) in [(second, "new"), (first, "old")] {
+        let read = Read {
+            asked,
+            matches: matches.clone(),
+            part: None,
+            object: Ok(Arc::new(Value::from(object))),
+        };
+        selections.keep(&selection(0), "sa", read);
+    }
+    let read = || selections.read(&owner(0), &selection(0), "sa", &matches, None);
+    assert_eq!(read(), Some(Ok(Arc::new(Value::from("new")))));
+    selections.forget_reads(&selection(0), "sa");
+    assert_eq!(read(), None, "the account was refused it");
+}
+
+#[tokio::test]
+async fn reads_of_accounts_that_nobody_has_any_more_go() {
+    let selections = selections();
+    for (number, account) in [(0, "stays"), (1, "goes")] {
+        let _ = selections.follow(&owner(number), &selection(0), &served(), 0);
+        let read = Read {
+            asked: selections.ask(&owner(number), account),
+            matches: Matches(BTreeSet::new()),
+            part: None,
+            object: Err(NotOne::None),
+        };
+        selections.keep(&selection(0), account, read);
+    }
+    selections.sweep(&|key| *key != owner(1));
+    let known = selections.known.lock();
+    let accounts: Vec<&String> = known.watches[&selection(0)].reads.keys().collect();
+    assert_eq!(accounts, ["stays"]);
+}
+
+#[tokio::test]
 async fn of_one_object_the_parts_that_were_read_last_are_kept() {
     let selections = selections();
     let matches = Matches(BTreeSet::from([("uid".into(), 1)]));
@@ -143,6 +187,7 @@ async fn of_one_object_the_parts_that_were_read_last_are_kept() {
     let _ = selections.follow(&owner(0), &selection(0), &served(), 0);
     for number in 0..=MOST_PARTS {
         let read = Read {
+            asked: selections.ask(&owner(0), "sa"),
             matches: matches.clone(),
             part: part(number),
             object: Err(NotOne::None),
@@ -151,7 +196,7 @@ async fn of_one_object_the_parts_that_were_read_last_are_kept() {
     }
     let is_kept = |number| {
         let part = part(number);
-        let read = selections.read(&selection(0), "sa", &matches, part.as_ref());
+        let read = selections.read(&owner(0), &selection(0), "sa", &matches, part.as_ref());
         read.is_some()
     };
     assert!(!is_kept(0) && is_kept(1) && is_kept(MOST_PARTS));
