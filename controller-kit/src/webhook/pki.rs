@@ -125,11 +125,12 @@ impl Authority {
         all.flatten().map(String::as_str).collect()
     }
 
-    /// Has clients go on to trust the CA that signed what is shown while they hear of this one.
-    pub(super) fn keep_trusted(&mut self, shown: Option<String>) {
+    /// Has clients go on to trust the CA that signed what is shown while they hear of this one, if it has just been made.
+    pub(super) fn keep_trusted(&mut self, shown: Option<String>, now: Timestamp) {
         let all = self.trusted();
-        if let Some(lost) = shown.filter(|shown| !all.contains(shown.as_str())) {
-            self.lost = Some(lost);
+        let is_new = || self.remaining(SHOWN_AFTER_LOSS, now).is_some();
+        if self.lost.is_none() && is_new() {
+            self.lost = shown.filter(|shown| !all.contains(shown.as_str()));
         }
     }
 

@@ -150,10 +150,11 @@ impl CertificateKeeper {
         let now = (self.settings.clock)();
         let mut authority = Authority::maintained(found.clone(), &self.settings.names, now)
             .map_err(|error| chain(&error))?;
+        // Also if another made it: one that had just begun shows nothing that could be lost.
+        authority.keep_trusted(self.shown(), now);
         if found.as_ref() == Some(&authority) {
             return self.serve(&authority, now);
         }
-        authority.keep_trusted(self.shown());
         match self.secret.write(secret, authority.to_data()).await {
             Ok(()) => {
                 let name = &self.secret.name;
@@ -164,8 +165,8 @@ impl CertificateKeeper {
                 }
                 self.serve(&authority, now)
             }
-            // Somebody was faster; the watch brings what they wrote.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(CHECK),
+            // Somebody was faster; the watch brings what they wrote, and may be late.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(RETRY),
             Err(error) => {
                 // What is there is better than nothing, if it is anything.
                 if let Some(found) = found {

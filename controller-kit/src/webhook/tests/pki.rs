@@ -135,7 +135,7 @@ fn what_is_shown_when_the_secret_is_lost_is_trusted_for_some_minutes() {
     let (old, seconds) = (maintained(None, start()), SignedDuration::from_secs);
     let lost = start() + days(3);
     let mut new = maintained(None, lost);
-    new.keep_trusted(Some(old.ca.certificate.clone()));
+    new.keep_trusted(Some(old.ca.certificate.clone()), lost);
     for pair in [&old.serving, &new.serving] {
         assert!(accepts(&new.trusted(), pair, lost));
     }
@@ -155,9 +155,14 @@ fn what_is_shown_when_the_secret_is_lost_is_trusted_for_some_minutes() {
     assert_eq!(after.trusted(), new.ca.certificate);
     assert!(!accepts(&after.trusted(), &old.serving, lost));
 
-    // What is trusted anyway is not lost, and what is lost is not forgotten for it.
-    new.keep_trusted(Some(new.ca.certificate.clone()));
-    assert!(accepts(&new.trusted(), &old.serving, lost));
+    // What is trusted anyway is not lost, what is lost is not forgotten for it, and later there is nothing to lose.
+    let before = new.clone();
+    new.keep_trusted(Some(new.ca.certificate.clone()), lost);
+    new.keep_trusted(Some("another".to_owned()), lost);
+    assert!(new == before);
+    let mut late = maintained(None, lost);
+    late.keep_trusted(Some(old.ca.certificate.clone()), lost + seconds(31));
+    assert_eq!(late.trusted(), late.ca.certificate);
 }
 
 #[test]
