@@ -121,17 +121,13 @@ impl<'v> List<'v> {
         }
     }
 
-    fn is_rival(&self, item: Item<'v>) -> bool {
-        !self.are_wishes_met || item.wish().is_none()
-    }
-
     fn push(&mut self, item: Item<'v>) {
         self.index(item, self.items.len());
         self.items.push(Some(item));
     }
 
     fn index(&mut self, item: Item<'v>, at: usize) {
-        if !self.is_rival(item) {
+        if !is_rival(self.are_wishes_met, item) {
             return;
         }
         put(&mut self.by_name, name_of(self.part, item), at);
@@ -151,13 +147,12 @@ impl<'v> List<'v> {
         let (part, are_wishes_met) = (self.part, self.are_wishes_met);
         let name = name_of(part, item);
         let others = &self.items;
-        let is_rival = |it: Item<'v>| !are_wishes_met || it.wish().is_none();
         repoint(&mut self.by_name, &name, at, others, |it| {
-            is_rival(it) && name_of(part, it) == name
+            is_rival(are_wishes_met, it) && name_of(part, it) == name
         });
         if part == Part::VolumeMount {
             let path = path_of(item);
-            let is_at_path = |it| is_rival(it) && path_of(it) == path;
+            let is_at_path = |it| is_rival(are_wishes_met, it) && path_of(it) == path;
             repoint(&mut self.by_path, path, at, others, is_at_path);
             if let Some(all) = self.by_tidy_path.get_mut(tidy(path)) {
                 all.remove(&at);
@@ -168,8 +163,8 @@ impl<'v> List<'v> {
     /// Whether a wish takes the place of something that the list has.
     fn is_replacement(&self, wish: Wish<'v>) -> bool {
         let (by_name, by_path) = self.rivals(wish);
-        let rivals: Vec<usize> = [by_name, by_path].into_iter().flatten().collect();
-        !rivals.is_empty() && self.settled(wish, &rivals) == Settled::Overridden
+        let rivals = [by_name, by_path];
+        rivals != [None, None] && self.settled(wish, rivals) == Settled::Overridden
     }
 
     /// Puts a wish into the list, unless it is there already or another is.
@@ -192,8 +187,7 @@ impl<'v> List<'v> {
         let [(_, first), ..] = rivals[..] else {
             return self.push(item);
         };
-        let at: Vec<usize> = rivals.iter().map(|(_, at)| *at).collect();
-        let settled = self.settled(wish, &at);
+        let settled = self.settled(wish, [by_name, by_path]);
         for (field, at) in &rivals {
             let conflict = self.conflict(wish, *field, *at, settled);
             self.conflicts.extend(conflict);
@@ -201,7 +195,7 @@ impl<'v> List<'v> {
         if settled == Settled::Overridden {
             // For who counts all but the slash, what differs in it only is at the path, too.
             let others = self.at_tidy_path(wish).cloned().unwrap_or_default();
-            for at in at.into_iter().chain(others) {
+            for at in by_name.into_iter().chain(by_path).chain(others) {
                 self.forget(at);
             }
             self.items[first] = Some(item);
@@ -255,14 +249,13 @@ impl<'v> List<'v> {
                 && wish.entry.means(&at_path_of(wish, there))
     }
 
-    fn settled(&self, wish: Wish<'_>, rivals: &[usize]) -> Settled {
+    fn settled(&self, wish: Wish<'_>, rivals: [Option<usize>; 2]) -> Settled {
+        let mut rivals = rivals.into_iter().flatten();
         match wish.preset.policy {
             ConflictPolicy::Skip => Settled::Skipped,
             ConflictPolicy::Deny => Settled::Denied,
             ConflictPolicy::KeepExisting => Settled::Kept,
-            ConflictPolicy::Override if rivals.iter().any(|at| self.is_device(*at)) => {
-                Settled::Kept
-            }
+            ConflictPolicy::Override if rivals.any(|at| self.is_device(at)) => Settled::Kept,
             ConflictPolicy::Override => Settled::Overridden,
         }
     }
@@ -290,6 +283,11 @@ impl<'v> List<'v> {
             existing,
         })
     }
+}
+
+/// Whether an item can be in the way of a wish.
+fn is_rival(are_wishes_met: bool, item: Item<'_>) -> bool {
+    !are_wishes_met || item.wish().is_none()
 }
 
 /// The last one counts.

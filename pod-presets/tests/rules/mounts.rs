@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::build::{injected, messages, one, preset, result};
 
-fn mount(name: &str, path: &str) -> Value {
+pub(crate) fn mount(name: &str, path: &str) -> Value {
     json!({"name": name, "mountPath": path})
 }
 

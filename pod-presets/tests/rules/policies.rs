@@ -1,9 +1,10 @@
 //! What follows from conflicts, by what a preset says about them.
 
-use pod_presets::{Opponent, Settled};
+use pod_presets::{Opponent, Preset, Settled};
 use serde_json::{Value, json};
 
 use crate::build::{injected, messages, one, pod, preset, result};
+use crate::mounts::{mount, mounting};
 
 fn policy(policy: &str, mut spec: Value) -> Value {
     spec["conflictPolicy"] = json!(policy);
@@ -140,7 +141,6 @@ fn what_mounts_a_volume_that_stayed_another_is_not_injected() {
 
 #[test]
 fn a_mount_is_overridden_at_its_path_and_others_of_the_volume_stay() {
-    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
     let own = one(&json!({"volumeMounts": [mount("v", "/keep"), mount("w", "/v")]}));
     let spec = json!({"volumes": [{"name": "v"}], "volumeMounts": [mount("v", "/v")]});
     let after = result(&own, &[&preset("p", &policy("Override", spec))]);
@@ -150,63 +150,48 @@ fn a_mount_is_overridden_at_its_path_and_others_of_the_volume_stay() {
     );
 }
 
+/// The mounts of the container, to which nothing comes when the webhook is called again because another changed the pod.
+fn mounts(own: &Value, presets: &[&Preset]) -> Value {
+    let mut after = result(own, presets);
+    assert_eq!(injected(&after, presets).pod, None);
+    after["spec"]["containers"][0]["volumeMounts"].take()
+}
+
 #[test]
 fn what_one_preset_replaces_is_no_conflict_of_another() {
-    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
-    let mounting =
-        |volume: Value, mount: Value| json!({"volumes": [volume], "volumeMounts": [mount]});
     let own = one(&json!({"volumeMounts": [mount("v", "/a")]}));
-    let replaces = mounting(json!({"name": "w"}), mount("w", "/a"));
-    let replaces = preset("replaces", &policy("Override", replaces));
+    let replaces = policy("Override", mounting(&[mount("w", "/a")]));
+    let replaces = preset("replaces", &replaces);
     for other in ["Skip", "KeepExisting", "Deny"] {
         // It comes first, and without the other the pod's mount of its volume is in its way.
-        let first = mounting(json!({"name": "v"}), mount("v", "/b"));
-        let first = preset("first", &policy(other, first));
-        let after = result(&own, &[&first, &replaces]);
-        assert_eq!(
-            after["spec"]["containers"][0]["volumeMounts"],
-            json!([mount("w", "/a"), mount("v", "/b")]),
-            "{other}"
-        );
-        // The webhook is called again when another changed the pod.
-        assert_eq!(injected(&after, &[&first, &replaces]).pod, None, "{other}");
+        let first = preset("first", &policy(other, mounting(&[mount("v", "/b")])));
+        let expected = json!([mount("w", "/a"), mount("v", "/b")]);
+        assert_eq!(mounts(&own, &[&first, &replaces]), expected, "{other}");
     }
 }
 
 #[test]
 fn who_replaces_something_of_the_pod_is_in_the_way_of_no_preset_before_him() {
-    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
-    let mounting =
-        |path: &str| json!({"volumes": [{"name": "v"}], "volumeMounts": [mount("v", path)]});
     let own = one(&json!({"volumeMounts": [mount("x", "/b")]}));
-    let second = preset("second", &policy("Override", mounting("/b")));
+    let second = policy("Override", mounting(&[mount("v", "/b")]));
+    let second = preset("second", &second);
     for other in ["Skip", "KeepExisting", "Deny"] {
-        let first = preset("first", &policy(other, mounting("/a")));
-        let after = result(&own, &[&first, &second]);
-        let mounts = &after["spec"]["containers"][0]["volumeMounts"];
-        assert_eq!(
-            mounts,
-            &json!([mount("v", "/b"), mount("v", "/a")]),
-            "{other}"
-        );
-        assert_eq!(injected(&after, &[&first, &second]).pod, None, "{other}");
+        let first = preset("first", &policy(other, mounting(&[mount("v", "/a")])));
+        let expected = json!([mount("v", "/b"), mount("v", "/a")]);
+        assert_eq!(mounts(&own, &[&first, &second]), expected, "{other}");
     }
 }
 
 #[test]
 fn who_overrides_and_counts_all_but_a_slash_replaces_all_that_differs_in_it_only() {
-    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
-    let both =
-        json!({"volumes": [{"name": "v"}], "volumeMounts": [mount("v", "/b"), mount("v", "/b/")]});
+    let both = mounting(&[mount("v", "/b"), mount("v", "/b/")]);
     let first = preset("first", &policy("Override", both.clone()));
-    let mut spec = json!({"volumes": [{"name": "w"}], "volumeMounts": [mount("w", "/b/")]});
+    let mut spec = mounting(&[mount("w", "/b/")]);
     spec["multiMount"] = json!(true);
     let second = preset("second", &policy("Override", spec));
     for own in [json!({}), json!({"volumeMounts": both["volumeMounts"]})] {
-        let after = result(&one(&own), &[&first, &second]);
-        let mounts = &after["spec"]["containers"][0]["volumeMounts"];
-        assert_eq!(mounts, &json!([mount("w", "/b/")]));
-        assert_eq!(injected(&after, &[&first, &second]).pod, None);
+        let expected = json!([mount("w", "/b/")]);
+        assert_eq!(mounts(&one(&own), &[&first, &second]), expected);
     }
 }
 
