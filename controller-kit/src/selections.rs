@@ -144,14 +144,20 @@ impl Watch {
     }
 }
 
+/// An owner that selects something.
+#[derive(Default)]
+struct Follower {
+    /// Uid of the account with whose rights it reads.
+    account: String,
+    selections: Vec<Selection>,
+}
+
 #[derive(Default)]
 struct Known {
     watches: HashMap<Selection, Watch>,
     /// What each owner selects.
-    selected: HashMap<ObjectKey, Vec<Selection>>,
-    /// With whose rights each owner has read: the uid of the account.
-    accounts: HashMap<ObjectKey, String>,
-    /// What some owner has read whole and holds: one object may be selected by hundreds.
+    followers: HashMap<ObjectKey, Follower>,
+    /// What was read whole and is held: one object may be selected by hundreds.
     objects: HashMap<Identity, Weak<Value>>,
     /// How many watches were started.
     started: u64,
@@ -178,19 +184,25 @@ impl Selections {
         }
     }
 
-    /// Has the selection watched for this owner. `rights_changes` counts the changes of rights so far: after one, or after a
-    /// while, a watch that was refused is tried again.
+    /// Has the selection watched for this owner, who has the account with this uid.
+    ///
+    /// `rights_changes` counts the changes of rights so far: after one, or after a while, a watch that was refused is tried
+    /// again.
     pub(crate) fn follow(
         &self,
         owner: &ObjectKey,
+        account: &str,
         selection: &Selection,
         served: &Served,
         rights_changes: u64,
     ) -> WatchAnswer {
         let mut known = self.known.lock();
-        let selected = known.selected.entry(owner.clone()).or_default();
-        if !selected.contains(selection) {
-            selected.push(selection.clone());
+        let follower = known.followers.entry(owner.clone()).or_default();
+        if follower.account != account {
+            account.clone_into(&mut follower.account);
+        }
+        if !follower.selections.contains(selection) {
+            follower.selections.push(selection.clone());
         }
         let held = known.watches.get(selection);
         let starts = match held {
@@ -217,17 +229,15 @@ impl Selections {
         watch.says()
     }
 
-    /// What was read with the rights of the owner's account when the same objects matched.
+    /// What was read with the rights of this account when the same objects matched.
     pub(crate) fn read(
         &self,
-        owner: &ObjectKey,
         selection: &Selection,
         account: &str,
         matches: &Matches,
         part: Option<&Projection>,
     ) -> Option<Result<Arc<Value>, NotOne>> {
-        let mut known = self.known.lock();
-        known.has_account(owner, account);
+        let known = self.known.lock();
         let mut reads = known.watches.get(selection)?.reads.get(account)?.iter();
         let read = reads.find(|read| read.holds(matches, part))?;
         Some(read.object.clone())
@@ -246,10 +256,9 @@ impl Selections {
         })
     }
 
-    /// Begins a read with the rights of an account. Of two reads the one that was begun later is newer.
-    pub(crate) fn ask(&self, owner: &ObjectKey, account: &str) -> u64 {
+    /// Begins a read. Of two reads the one that was begun later is newer.
+    pub(crate) fn ask(&self) -> u64 {
         let mut known = self.known.lock();
-        known.has_account(owner, account);
         known.asked += 1;
         known.asked
     }
@@ -287,7 +296,7 @@ impl Selections {
     /// Forgets the owners that are gone, and stops the watches that nobody uses.
     pub(crate) fn sweep(&self, is_there: &dyn Fn(&ObjectKey) -> bool) {
         let mut known = self.known.lock();
-        known.selected.retain(|owner, _| is_there(owner));
+        known.followers.retain(|owner, _| is_there(owner));
         known.objects.retain(|_, object| object.strong_count() > 0);
         known.watches.retain(|_, watch| {
             let mut users = watch.users.lock();
@@ -298,13 +307,9 @@ impl Selections {
             !users.is_empty()
         });
         let Known {
-            watches,
-            accounts,
-            selected,
-            ..
+            watches, followers, ..
         } = &mut *known;
-        accounts.retain(|owner, _| selected.contains_key(owner));
-        let in_use: HashSet<&str> = accounts.values().map(String::as_str).collect();
+        let in_use: HashSet<&str> = followers.values().map(|it| &*it.account).collect();
         for watch in watches.values_mut() {
             watch.reads.retain(|account, _| in_use.contains(&**account));
         }
@@ -346,16 +351,6 @@ impl Selections {
 }
 
 impl Known {
-    fn has_account(&mut self, owner: &ObjectKey, account: &str) {
-        if self
-            .accounts
-            .get(owner)
-            .is_none_or(|known| known != account)
-        {
-            self.accounts.insert(owner.clone(), account.to_owned());
-        }
-    }
-
     /// Whether one more watch may be started for a namespace. Where all are taken, the youngest of the namespace that has
     /// most gives way to one that has fewer; its owners look slowly from now on.
     fn has_place_for(&mut self, namespace: &str, scheduler: &Scheduler) -> bool {
@@ -386,18 +381,18 @@ impl Known {
     }
 
     fn retain(&mut self, owner: &ObjectKey, selections: &[Selection]) {
-        let Some(selected) = self.selected.get_mut(owner) else {
+        let Some(follower) = self.followers.get_mut(owner) else {
             return;
         };
-        selected.retain(|selection| {
+        follower.selections.retain(|selection| {
             let stays = selections.contains(selection);
             if !stays && let Some(watch) = self.watches.get(selection) {
                 watch.users.lock().remove(owner);
             }
             stays
         });
-        if selected.is_empty() {
-            self.selected.remove(owner);
+        if follower.selections.is_empty() {
+            self.followers.remove(owner);
         }
     }
 }

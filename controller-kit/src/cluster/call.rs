@@ -71,7 +71,8 @@ impl<'a> Call<'a> {
     /// The body as it is sent. The API server compares what a JSON patch tests with what is stored as text, in which Go has
     /// escaped some characters: a status with `&` in a message would never be what it was.
     pub(super) fn escaped(&self, body: String) -> String {
-        if self.content_type != JSON_PATCH {
+        let is_escaped = ['&', '<', '>', '\u{2028}', '\u{2029}'];
+        if self.content_type != JSON_PATCH || !body.contains(is_escaped) {
             return body;
         }
         // Outside of strings JSON has none of these.

@@ -87,7 +87,13 @@ impl OwnerShell {
         };
         let rights_changes = self.dependencies.rights_changes();
         let followed = &self.selections;
-        match followed.follow(wanted.owner, &selection, &served, rights_changes) {
+        match followed.follow(
+            wanted.owner,
+            &wanted.account.uid,
+            &selection,
+            &served,
+            rights_changes,
+        ) {
             WatchAnswer::Matches(matches) => {
                 self.read_selected(wanted, selection, &served, Some(matches))
                     .await
@@ -114,14 +120,14 @@ impl OwnerShell {
         let Wanted { owner, account, .. } = wanted;
         let part = wanted.part.as_ref();
         if let Some(matches) = matches.as_ref().filter(|_| !wanted.is_fresh)
-            && let Some(object) =
-                self.selections
-                    .read(owner, &selection, &account.uid, matches, part)
+            && let Some(object) = self
+                .selections
+                .read(&selection, &account.uid, matches, part)
         {
             return Ok(Selected::of(object, selection, None));
         }
         let (submitter, namespace) = (&self.submitter, &owner.namespace);
-        let asked = self.selections.ask(owner, &account.uid);
+        let asked = self.selections.ask();
         let listed = submitter.select(account, served, namespace, &selection.choice, wanted.most);
         let found = match listed.await? {
             Ok(found) => found,

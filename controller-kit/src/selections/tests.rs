@@ -53,6 +53,9 @@ fn owner(number: usize) -> ObjectKey {
     ObjectKey::new("dev", &number.to_string())
 }
 
+/// The uid of the account that owners have.
+const ACCOUNT: &str = "sa";
+
 fn watched(selections: &Selections) -> usize {
     selections.known.lock().watches.len()
 }
@@ -62,7 +65,7 @@ async fn equal_selections_share_a_watch() {
     let selections = selections();
     for number in 0..3 {
         assert_eq!(
-            selections.follow(&owner(number), &selection(0), &served(), 0),
+            selections.follow(&owner(number), ACCOUNT, &selection(0), &served(), 0),
             WatchAnswer::Nothing
         );
     }
@@ -73,7 +76,7 @@ async fn equal_selections_share_a_watch() {
 async fn watches_are_bounded_and_a_place_is_given_on() {
     let selections = selections();
     for number in 0..=MOST_WATCHES {
-        let _ = selections.follow(&owner(number), &selection(number), &served(), 0);
+        let _ = selections.follow(&owner(number), ACCOUNT, &selection(number), &served(), 0);
     }
     assert_eq!(watched(&selections), MOST_WATCHES);
     let late = selection(MOST_WATCHES);
@@ -81,22 +84,22 @@ async fn watches_are_bounded_and_a_place_is_given_on() {
     selections.retain(&owner(0), &[]);
     selections.sweep(&|_| true);
     assert_eq!(watched(&selections), MOST_WATCHES - 1);
-    let _ = selections.follow(&owner(MOST_WATCHES), &late, &served(), 0);
+    let _ = selections.follow(&owner(MOST_WATCHES), ACCOUNT, &late, &served(), 0);
     assert!(selections.known.lock().watches.contains_key(&late));
 }
 
 #[tokio::test]
 async fn a_watch_ends_with_its_last_user() {
     let selections = selections();
-    let _ = selections.follow(&owner(1), &selection(0), &served(), 0);
-    let _ = selections.follow(&owner(2), &selection(0), &served(), 0);
+    let _ = selections.follow(&owner(1), ACCOUNT, &selection(0), &served(), 0);
+    let _ = selections.follow(&owner(2), ACCOUNT, &selection(0), &served(), 0);
     let cancel = selections.known.lock().watches[&selection(0)]
         .cancel
         .clone();
     selections.sweep(&|key| *key != owner(1));
     assert!(!cancel.is_cancelled());
     // It selects something else now.
-    let _ = selections.follow(&owner(2), &selection(9), &served(), 0);
+    let _ = selections.follow(&owner(2), ACCOUNT, &selection(9), &served(), 0);
     selections.retain(&owner(2), &[selection(9)]);
     selections.sweep(&|_| true);
     assert!(cancel.is_cancelled());
@@ -110,41 +113,41 @@ async fn what_was_read_holds_for_the_same_matches_and_rights_whoever_reads_it() 
     let object = |label: usize| Ok(Arc::new(Value::from(label)));
     let part = |field: &str| Some(Projection::new([vec![field.to_owned()]]));
     for label in 0..2 {
-        let _ = selections.follow(&owner(label), &selection(label), &served(), 0);
+        let _ = selections.follow(&owner(label), ACCOUNT, &selection(label), &served(), 0);
         let read = Read {
-            asked: selections.ask(&owner(label), "sa"),
+            asked: selections.ask(),
             matches: matches(1),
             part: part("data"),
             object: object(label),
         };
-        selections.keep(&selection(label), "sa", read);
+        selections.keep(&selection(label), ACCOUNT, read);
     }
     let read = |label, account, version, field| {
         let matches = matches(version);
         let part = part(field);
-        let (owner, selection) = (owner(label), selection(label));
-        selections.read(&owner, &selection, account, &matches, part.as_ref())
+        let selection = selection(label);
+        selections.read(&selection, account, &matches, part.as_ref())
     };
-    assert_eq!(read(0, "sa", 1, "data"), Some(object(0)));
-    assert_eq!(read(1, "sa", 1, "data"), Some(object(1)));
-    assert_eq!(read(0, "sa", 2, "data"), None);
+    assert_eq!(read(0, ACCOUNT, 1, "data"), Some(object(0)));
+    assert_eq!(read(1, ACCOUNT, 1, "data"), Some(object(1)));
+    assert_eq!(read(0, ACCOUNT, 2, "data"), None);
     assert_eq!(read(0, "other", 1, "data"), None);
-    assert_eq!(read(0, "sa", 1, "status"), None);
-    assert_eq!(read(2, "sa", 1, "data"), None);
+    assert_eq!(read(0, ACCOUNT, 1, "status"), None);
+    assert_eq!(read(2, ACCOUNT, 1, "data"), None);
     // It goes with the last who selects it.
     selections.retain(&owner(0), &[]);
     selections.sweep(&|_| true);
-    assert_eq!(read(0, "sa", 1, "data"), None);
-    assert_eq!(read(1, "sa", 1, "data"), Some(object(1)));
+    assert_eq!(read(0, ACCOUNT, 1, "data"), None);
+    assert_eq!(read(1, ACCOUNT, 1, "data"), Some(object(1)));
 }
 
 #[tokio::test]
 async fn an_answer_that_comes_late_takes_the_place_of_none_that_was_asked_for_later() {
     let selections = selections();
     let matches = Matches(BTreeSet::from([("uid".into(), 1)]));
-    let _ = selections.follow(&owner(0), &selection(0), &served(), 0);
-    let first = selections.ask(&owner(0), "sa");
-    let second = selections.ask(&owner(1), "sa");
+    let _ = selections.follow(&owner(0), ACCOUNT, &selection(0), &served(), 0);
+    let first = selections.ask();
+    let second = selections.ask();
     for (asked, object) in [(second, "new"), (first, "old")] {
         let read = Read {
             asked,
@@ -152,11 +155,11 @@ async fn an_answer_that_comes_late_takes_the_place_of_none_that_was_asked_for_la
             part: None,
             object: Ok(Arc::new(Value::from(object))),
         };
-        selections.keep(&selection(0), "sa", read);
+        selections.keep(&selection(0), ACCOUNT, read);
     }
-    let read = || selections.read(&owner(0), &selection(0), "sa", &matches, None);
+    let read = || selections.read(&selection(0), ACCOUNT, &matches, None);
     assert_eq!(read(), Some(Ok(Arc::new(Value::from("new")))));
-    selections.forget_reads(&selection(0), "sa");
+    selections.forget_reads(&selection(0), ACCOUNT);
     assert_eq!(read(), None, "the account was refused it");
 }
 
@@ -164,9 +167,9 @@ async fn an_answer_that_comes_late_takes_the_place_of_none_that_was_asked_for_la
 async fn reads_of_accounts_that_nobody_has_any_more_go() {
     let selections = selections();
     for (number, account) in [(0, "stays"), (1, "goes")] {
-        let _ = selections.follow(&owner(number), &selection(0), &served(), 0);
+        let _ = selections.follow(&owner(number), account, &selection(0), &served(), 0);
         let read = Read {
-            asked: selections.ask(&owner(number), account),
+            asked: selections.ask(),
             matches: Matches(BTreeSet::new()),
             part: None,
             object: Err(NotOne::None),
@@ -184,19 +187,19 @@ async fn of_one_object_the_parts_that_were_read_last_are_kept() {
     let selections = selections();
     let matches = Matches(BTreeSet::from([("uid".into(), 1)]));
     let part = |number: usize| Some(Projection::new([vec![number.to_string()]]));
-    let _ = selections.follow(&owner(0), &selection(0), &served(), 0);
+    let _ = selections.follow(&owner(0), ACCOUNT, &selection(0), &served(), 0);
     for number in 0..=MOST_PARTS {
         let read = Read {
-            asked: selections.ask(&owner(0), "sa"),
+            asked: selections.ask(),
             matches: matches.clone(),
             part: part(number),
             object: Err(NotOne::None),
         };
-        selections.keep(&selection(0), "sa", read);
+        selections.keep(&selection(0), ACCOUNT, read);
     }
     let is_kept = |number| {
         let part = part(number);
-        let read = selections.read(&owner(0), &selection(0), "sa", &matches, part.as_ref());
+        let read = selections.read(&selection(0), ACCOUNT, &matches, part.as_ref());
         read.is_some()
     };
     assert!(!is_kept(0) && is_kept(1) && is_kept(MOST_PARTS));
@@ -205,7 +208,7 @@ async fn of_one_object_the_parts_that_were_read_last_are_kept() {
 #[tokio::test]
 async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
     let selections = refused_selections();
-    let follow = |rights| selections.follow(&owner(1), &selection(0), &served(), rights);
+    let follow = |rights| selections.follow(&owner(1), ACCOUNT, &selection(0), &served(), rights);
     assert_eq!(follow(0), WatchAnswer::Nothing);
     let refused = || WatchAnswer::Refused("may not".to_owned());
     let patience = std::time::Duration::from_mins(1);
@@ -215,7 +218,7 @@ async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
         let watch = &known.watches[&selection(0)];
         (watch.cancel.clone(), watch.users.clone())
     };
-    let _ = selections.follow(&owner(2), &selection(0), &served(), 0);
+    let _ = selections.follow(&owner(2), ACCOUNT, &selection(0), &served(), 0);
     assert!(!first.is_cancelled());
     assert_eq!(follow(1), refused(), "until the contrary is known");
     assert!(first.is_cancelled());
@@ -229,7 +232,7 @@ async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
 async fn a_namespace_with_many_selections_gives_way_to_one_with_few() {
     let selections = selections();
     for number in 0..MOST_WATCHES {
-        let _ = selections.follow(&owner(number), &selection(number), &served(), 0);
+        let _ = selections.follow(&owner(number), ACCOUNT, &selection(number), &served(), 0);
     }
     let guest = |number: usize| ObjectKey::new("guests", &number.to_string());
     let of_guests = |number: usize| Selection {
@@ -238,15 +241,15 @@ async fn a_namespace_with_many_selections_gives_way_to_one_with_few() {
     };
     let youngest = selection(MOST_WATCHES - 1);
     let gives_way = selections.known.lock().watches[&youngest].cancel.clone();
-    let _ = selections.follow(&guest(0), &of_guests(0), &served(), 0);
+    let _ = selections.follow(&guest(0), ACCOUNT, &of_guests(0), &served(), 0);
     assert!(gives_way.is_cancelled());
     assert_eq!(watched(&selections), MOST_WATCHES);
     // The one that gave way does not take another's place in its turn, however often it looks.
-    let said = selections.follow(&owner(MOST_WATCHES - 1), &youngest, &served(), 0);
+    let said = selections.follow(&owner(MOST_WATCHES - 1), ACCOUNT, &youngest, &served(), 0);
     assert_eq!(said, WatchAnswer::Nothing);
     assert!(!selections.known.lock().watches.contains_key(&youngest));
     for number in 1..MOST_WATCHES {
-        let _ = selections.follow(&guest(number), &of_guests(number), &served(), 0);
+        let _ = selections.follow(&guest(number), ACCOUNT, &of_guests(number), &served(), 0);
     }
     let of = |namespace: &str| {
         let known = selections.known.lock();

@@ -127,9 +127,8 @@ impl Authority {
 
     /// Has clients go on to trust the CA that signed what is shown while they hear of this one, if it has just been made.
     pub(super) fn keep_trusted(&mut self, shown: Option<String>, now: Timestamp) {
-        let all = self.trusted();
-        let is_new = || self.remaining(SHOWN_AFTER_LOSS, now).is_some();
-        if self.lost.is_none() && is_new() {
+        if self.lost.is_none() && self.remaining(SHOWN_AFTER_LOSS, now).is_some() {
+            let all = self.trusted();
             self.lost = shown.filter(|shown| !all.contains(shown.as_str()));
         }
     }

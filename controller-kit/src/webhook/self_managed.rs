@@ -186,9 +186,9 @@ impl CertificateKeeper {
     fn serve(&self, authority: &Authority, now: Timestamp) -> Result<Duration, String> {
         let loaded = authority.serving.load().map_err(|error| chain(&error))?;
         self.publish.send_if_modified(|trusted| {
-            let now = authority.trusted();
-            let changed = *trusted != now;
-            *trusted = now;
+            let bundle = authority.trusted();
+            let changed = *trusted != bundle;
+            *trusted = bundle;
             changed
         });
         if let Some(shown) = self.shown()
@@ -199,6 +199,6 @@ impl CertificateKeeper {
         self.certificate.replace(&loaded, &self.metrics);
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         *shown = Some(authority.ca.certificate.clone());
-        Ok(authority.trusts_lost_for(now).unwrap_or(CHECK).min(CHECK))
+        Ok(authority.trusts_lost_for(now).unwrap_or(CHECK))
     }
 }
