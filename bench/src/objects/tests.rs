@@ -63,10 +63,10 @@ fn two_chains_differ_in_their_rules_only() {
     }
     let [matches, completion, always, inputs, wait, foreign] = RULES;
     let expected = [
-        [matches, wait, foreign].as_slice(),
+        [matches, wait].as_slice(),
         &[completion, wait, foreign],
         &[always, foreign],
-        &[inputs, wait, foreign],
+        &[inputs, wait],
         &[completion, wait, foreign],
     ]
     .concat();
