@@ -270,7 +270,7 @@ fn lost(preset: &Preset) -> Vec<String> {
         "Policies are not ordered by the age of presets.",
         "Nobody is told of a conflict: no event, no warning, no audit annotation, no status and no metrics.",
         "The marker has the version that the preset had when it was exported, so pods are not reported as outdated when it changes.",
-        "A variable that a container has twice is compared each time, and not the last time only.",
+        "A variable or a source of variables that a container has twice is compared each time, and not the last time only.",
         "The API server bounds what a policy may cost: hundreds of entries for dozens of containers are left out, and the pod is created without them.",
     ]
     .map(str::to_owned)

@@ -195,6 +195,7 @@ impl<'v> List<'v> {
         if settled == Settled::Overridden {
             // For who counts all but the slash, what differs in it only is at the path, too.
             let others = self.at_tidy_path(wish).cloned().unwrap_or_default();
+            let first = others.first().copied().unwrap_or(first);
             for at in by_name.into_iter().chain(by_path).chain(others) {
                 self.forget(at);
             }
@@ -203,19 +204,22 @@ impl<'v> List<'v> {
         }
     }
 
-    /// The items with the same name, and at the same path.
+    /// The items with the same name, and at the same path. Of several at the path the one that is wished counts, if it is there.
     fn rivals(&self, wish: Wish<'v>) -> (Option<usize>, Option<usize>) {
         let item = Item::Wished(wish);
         if self.part != Part::VolumeMount {
             let by_name = self.by_name.get(&name_of(self.part, item));
             return (by_name.copied(), None);
         }
-        let mut by_path = self.by_path.get(path_of(item)).copied();
-        if let Some(all) = self.at_tidy_path(wish) {
-            // Devices come before what is mounted, and nothing replaces them.
-            let device = all.first().filter(|at| self.is_device(**at));
-            by_path = device.or(by_path.as_ref()).or_else(|| all.last()).copied();
-        }
+        let by_path = match self.at_tidy_path(wish) {
+            Some(all) => {
+                // Devices come before what is mounted, and nothing replaces them.
+                let same = all.iter().find(|at| self.means(wish, **at));
+                same.or_else(|| all.first())
+            }
+            None => self.by_path.get(path_of(item)),
+        };
+        let by_path = by_path.copied();
         // Kubernetes lets a container see a volume at several paths. Who replaces what is there replaces what is at the path.
         let only_path = wish.preset.multi_mount || wish.preset.policy == ConflictPolicy::Override;
         let by_name = if only_path {

@@ -80,7 +80,9 @@ impl<'p> List<'p> {
                 if self.part == Part::VolumeMount {
                     form["mountPath"] = path.as_str().into();
                 }
-                for form in [compact(&form), form] {
+                let mut required = form.clone();
+                require(&mut required);
+                for form in [compact(&form), form, required] {
                     if !forms.contains(&form) {
                         forms.push(form);
                     }
@@ -99,7 +101,7 @@ impl<'p> List<'p> {
     fn paths(&self, entry: &Entry) -> Vec<String> {
         let path = entry.text("mountPath");
         let tidy = path.trim_end_matches('/');
-        if self.part != Part::VolumeMount || !self.preset.multi_mount || tidy.is_empty() {
+        if !self.are_slashes_nothing() || tidy.is_empty() {
             return vec![path.to_owned()];
         }
         vec![tidy.to_owned(), format!("{tidy}/")]
@@ -131,6 +133,11 @@ impl<'p> List<'p> {
     /// Whether the list of `c` has `w`, in whatever form.
     fn has_wish(&self) -> String {
         format!("{}.exists(e, e in w.forms)", self.own())
+    }
+
+    /// Whether a slash at the end of a path makes no other path of it.
+    fn are_slashes_nothing(&self) -> bool {
+        self.part == Part::VolumeMount && self.preset.multi_mount
     }
 
     /// Whether the list of `c` has something else where `w` is wished.
@@ -219,15 +226,33 @@ impl<'p> List<'p> {
         if self.preset.conflict_policy() != ConflictPolicy::Override {
             return added;
         }
-        let (rival, conflict) = (self.is_rival(), self.conflicts_with());
-        let replaces = format!(
-            "variables.{}.filter(w, {rival} && {conflict})",
+        let replaced = self.replaced(path);
+        format!("({replaced} + {added})")
+    }
+
+    /// The patches of what is replaced in the list at this path.
+    fn replaced(&self, path: &str) -> String {
+        let (own, rival, conflict) = (self.own(), self.is_rival(), self.conflicts_with());
+        let wishes = format!(
+            "variables.{}.filter(w, {rival} && {conflict}",
             self.variable()
         );
-        let patch = format!(
-            "JSONPatch{{op: \"replace\", path: {path} + \"/\" + string(i), value: {replaces}[0].value}}"
+        let is_first = format!("{own}.filter(e, {rival})[0].mountPath == e.mountPath");
+        let first = format!(" && {is_first}");
+        let is_one_of_several = self.are_slashes_nothing().then_some(&*first);
+        let value = format!("{wishes}{})", is_one_of_several.unwrap_or_default());
+        let replace = format!(
+            "JSONPatch{{op: \"replace\", path: {path} + \"/\" + string(i), value: {value}[0].value}}"
         );
-        format!("({own}.transformList(i, e, size({replaces}) > 0, {patch}) + {added})")
+        let replaced = format!("{own}.transformList(i, e, size({value}) > 0, {replace})");
+        if !self.are_slashes_nothing() {
+            return replaced;
+        }
+        // The last one first: a removal moves what is behind it.
+        let at = format!("(size({own}) - 1 - i)");
+        let is_removed = format!("[{own}[{at}]].exists(e, {wishes} && !({is_first})).size() > 0)");
+        let remove = format!("JSONPatch{{op: \"remove\", path: {path} + \"/\" + string{at}}}");
+        format!("{replaced} + {own}.transformList(i, e, {is_removed}, {remove})")
     }
 }
 
@@ -253,6 +278,33 @@ fn source_key(source: &Value) -> String {
     );
     let prefix = source["prefix"].as_str().unwrap_or_default();
     format!("{config_map}{secret} {prefix}")
+}
+
+/// Fields that refer to what may be `optional`. The API server shows that it is not, if its author said so.
+const REFERENCES: [&str; 6] = [
+    "configMap",
+    "configMapKeyRef",
+    "configMapRef",
+    "secret",
+    "secretKeyRef",
+    "secretRef",
+];
+
+/// Says of each reference that it is not optional, unless something is said of it.
+fn require(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                require(value);
+                let reference = value.as_object_mut();
+                if let Some(reference) = reference.filter(|_| REFERENCES.contains(&&**field)) {
+                    reference.entry("optional").or_insert(Value::Bool(false));
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(require),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// As the API server shows it, which leaves out what is empty or false.

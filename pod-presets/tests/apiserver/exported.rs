@@ -1,10 +1,11 @@
 //! Presets that the API server carries out by itself do to a pod what the webhook does.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use http::{Request, header};
 use kube::Client;
-use pod_presets::{Preset, export, inject, patch};
+use pod_presets::{Export, Preset, export, inject, patch};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use crate::client;
 use crate::generated;
 
 /// Presets, each with a pod.
-const PAIRS: usize = 50;
+const PAIRS: usize = 100;
 /// Until all policies are known to the API server.
 const LIMIT: Duration = Duration::from_mins(2);
 /// Ends the text that it stands in, for who does not see to it.
@@ -74,9 +75,20 @@ fn writable(mut pod: Value, number: usize) -> Value {
             if let Some(mounts) = container.get_mut("volumeMounts") {
                 mounts.as_array_mut().unwrap().retain(|it| has(&it["name"]));
             }
+            if let Some(sources) = container.get_mut("envFrom") {
+                let sources = sources.as_array_mut().unwrap();
+                // Of a source that is there twice a policy says something else: `Export::lost`.
+                let mut known = HashSet::new();
+                sources.retain(|it| known.insert(source(it)));
+            }
         }
     }
     pod
+}
+
+/// Where variables come from, whether or not it must be there.
+fn source(written: &Value) -> [String; 2] {
+    ["configMapRef", "secretRef"].map(|kind| written[kind]["name"].to_string())
 }
 
 fn preset(mut spec: Value, number: usize, namespace: &str) -> Value {
@@ -95,6 +107,28 @@ fn bare() -> Value {
         "containers": [{"name": "web", "image": "i"}],
         "initContainers": [{"name": "setup", "image": "i"}],
     }})
+}
+
+/// A preset that replaces both mounts of a pod, whose paths differ in a slash: one of the two stays.
+fn two_mounts_at_one_path() -> (Value, Value) {
+    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
+    let spec = json!({
+        "conflictPolicy": "Override",
+        "multiMount": true,
+        "volumes": [{"name": "a", "emptyDir": {}}],
+        "volumeMounts": [mount("a", "/opt"), mount("a", "/srv")],
+    });
+    let mounts = ["/srv/", "/opt/", "/own", "/opt", "/srv"].map(|path| mount("b", path));
+    let pod = json!({"kind": "Pod", "metadata": {}, "spec": {
+        "volumes": [{"name": "b", "emptyDir": {}}],
+        "containers": [{"name": "web", "image": "i", "volumeMounts": mounts}],
+    }});
+    (spec, pod)
+}
+
+async fn install(client: &Client, export: &Export) {
+    post(client, POLICIES, &export.policy).await.unwrap();
+    post(client, BINDINGS, &export.binding).await.unwrap();
 }
 
 /// Waits until a pod that has nothing is marked: then the policy of the pair is in force.
@@ -119,7 +153,10 @@ async fn an_exported_preset_does_to_a_pod_what_the_webhook_does() {
     let exported = control_plane.create_namespace("exported").await.unwrap();
     let plain = control_plane.create_namespace("plain").await.unwrap();
     let mut runner = TestRunner::deterministic();
-    let mut pairs = Vec::new();
+    let (spec, pod) = two_mounts_at_one_path();
+    let preset_of_both = preset(spec, 0, &exported);
+    install(&client, &export(&preset_of_both).unwrap()).await;
+    let mut pairs = vec![(preset_of_both, writable(pod, 0))];
     while pairs.len() < PAIRS {
         let number = pairs.len();
         let mut spec = generated::spec().new_tree(&mut runner).unwrap().current();
@@ -136,8 +173,7 @@ async fn an_exported_preset_does_to_a_pod_what_the_webhook_does() {
             assert_eq!(injection.pod, None, "{preset:#}");
             continue;
         };
-        post(&client, POLICIES, &export.policy).await.unwrap();
-        post(&client, BINDINGS, &export.binding).await.unwrap();
+        install(&client, &export).await;
         pairs.push((preset, writable(pod, number)));
     }
     let (mut changed, mut blocked) = (0, 0);
