@@ -149,7 +149,21 @@ impl Watch {
 struct Follower {
     /// Uid of the account with whose rights it reads.
     account: String,
-    selections: Vec<Selection>,
+    selections: Vec<Followed>,
+}
+
+/// A selection of an owner.
+struct Followed {
+    selection: Selection,
+    /// What was asked for up to here is too old for the owner: it has applied something since.
+    outdated: u64,
+}
+
+impl Follower {
+    fn followed(&mut self, selection: &Selection) -> Option<&mut Followed> {
+        let mut selections = self.selections.iter_mut();
+        selections.find(|it| it.selection == *selection)
+    }
 }
 
 #[derive(Default)]
@@ -201,8 +215,11 @@ impl Selections {
         if follower.account != account {
             account.clone_into(&mut follower.account);
         }
-        if !follower.selections.contains(selection) {
-            follower.selections.push(selection.clone());
+        if follower.followed(selection).is_none() {
+            follower.selections.push(Followed {
+                selection: selection.clone(),
+                outdated: 0,
+            });
         }
         let held = known.watches.get(selection);
         let starts = match held {
@@ -229,17 +246,32 @@ impl Selections {
         watch.says()
     }
 
-    /// What was read with the rights of this account when the same objects matched.
+    /// Nothing that was asked for until now does for the owner.
+    pub(crate) fn outdate(&self, owner: &ObjectKey, selection: &Selection) {
+        let mut known = self.known.lock();
+        let asked = known.asked;
+        let follower = known.followers.get_mut(owner);
+        if let Some(followed) = follower.and_then(|it| it.followed(selection)) {
+            followed.outdated = asked;
+        }
+    }
+
+    /// What was read with the rights of the owner's account when the same objects matched, by whichever owner.
     pub(crate) fn read(
         &self,
+        owner: &ObjectKey,
         selection: &Selection,
-        account: &str,
         matches: &Matches,
         part: Option<&Projection>,
     ) -> Option<Result<Arc<Value>, NotOne>> {
-        let known = self.known.lock();
-        let mut reads = known.watches.get(selection)?.reads.get(account)?.iter();
-        let read = reads.find(|read| read.holds(matches, part))?;
+        let mut known = self.known.lock();
+        let Known {
+            watches, followers, ..
+        } = &mut *known;
+        let follower = followers.get_mut(owner)?;
+        let outdated = follower.followed(selection)?.outdated;
+        let mut reads = watches.get(selection)?.reads.get(&follower.account)?.iter();
+        let read = reads.find(|read| read.asked > outdated && read.holds(matches, part))?;
         Some(read.object.clone())
     }
 
@@ -384,7 +416,8 @@ impl Known {
         let Some(follower) = self.followers.get_mut(owner) else {
             return;
         };
-        follower.selections.retain(|selection| {
+        follower.selections.retain(|followed| {
+            let selection = &followed.selection;
             let stays = selections.contains(selection);
             if !stays && let Some(watch) = self.watches.get(selection) {
                 watch.users.lock().remove(owner);

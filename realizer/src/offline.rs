@@ -126,6 +126,9 @@ impl Answers for Cluster {
 
     /// Whether a kind has namespaces is not known here: an object without one is there for all.
     fn read(&mut self, query: &ObjectQuery) -> FoundObject {
+        if !query.is_needed {
+            return Err(Unread::Unneeded);
+        }
         let is_it = |object: &&Value| is_asked_for(object, query);
         let objects = self.present().map(|held| &held.object);
         let found: Vec<&Value> = objects.filter(is_it).collect();

@@ -57,6 +57,7 @@ impl RunnableController {
             most: ENOUGH,
             part: None,
             is_fresh: false,
+            is_needed: true,
         };
         let selected = self.shell.select(wanted).await?;
         self.shell
@@ -82,7 +83,7 @@ fn unselected(labels: &BTreeMap<String, String>, why: Unselected) -> SelectError
         cause,
     };
     match why {
-        Unselected::NotOne(NotOne::None) => SelectError::None,
+        Unselected::Unneeded | Unselected::NotOne(NotOne::None) => SelectError::None,
         Unselected::NotOne(NotOne::Several(_)) => SelectError::Many,
         Unselected::Refused {
             failure,

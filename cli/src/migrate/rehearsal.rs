@@ -162,6 +162,9 @@ impl Rehearsal<'_> {
     }
 
     async fn read(&mut self, query: &ObjectQuery) -> FoundObject {
+        if !query.is_needed {
+            return Err(Unread::Unneeded);
+        }
         let kind = Kind::new(&query.api_version, &query.kind);
         let found = self
             .select(&kind, &query.namespace, &query.choice)

@@ -28,8 +28,10 @@ pub struct Wanted<'w> {
     pub most: usize,
     /// Which part of it is kept, if not all of it.
     pub part: Option<Projection>,
-    /// Whether what was read before does not do.
+    /// Whether what was read before does not do, neither now nor later.
     pub is_fresh: bool,
+    /// Whether it is read. If not, it is watched only.
+    pub is_needed: bool,
 }
 
 /// What selecting came to, and what the owner waits for besides.
@@ -50,6 +52,8 @@ pub struct Selected {
 /// Why there is no object.
 #[derive(Debug)]
 pub enum Unselected {
+    /// It was not to be read.
+    Unneeded,
     /// The kind is not known.
     Unmapped(MapError),
     /// There is none, or there are several.
@@ -119,12 +123,16 @@ impl OwnerShell {
     ) -> Result<Selected, SubmitError> {
         let Wanted { owner, account, .. } = wanted;
         let part = wanted.part.as_ref();
-        if let Some(matches) = matches.as_ref().filter(|_| !wanted.is_fresh)
-            && let Some(object) = self
-                .selections
-                .read(&selection, &account.uid, matches, part)
+        if wanted.is_fresh {
+            self.selections.outdate(owner, &selection);
+        }
+        if !wanted.is_needed {
+            return Ok(Selected::of(Err(Unselected::Unneeded), selection, None));
+        }
+        if let Some(matches) = &matches
+            && let Some(object) = self.selections.read(owner, &selection, matches, part)
         {
-            return Ok(Selected::of(object, selection, None));
+            return Ok(Selected::read(object, selection, None));
         }
         let (submitter, namespace) = (&self.submitter, &owner.namespace);
         let asked = self.selections.ask();
@@ -150,18 +158,26 @@ impl OwnerShell {
             };
             self.selections.keep(&selection, &account.uid, read);
         }
-        Ok(Selected::of(object, selection, again))
+        Ok(Selected::read(object, selection, again))
     }
 }
 
 impl Selected {
-    fn of(
+    fn read(
         object: Result<Arc<Value>, NotOne>,
         selection: Selection,
         again: Option<Duration>,
     ) -> Self {
+        Self::of(object.map_err(Unselected::NotOne), selection, again)
+    }
+
+    fn of(
+        object: Result<Arc<Value>, Unselected>,
+        selection: Selection,
+        again: Option<Duration>,
+    ) -> Self {
         Self {
-            object: object.map_err(Unselected::NotOne),
+            object,
             selection: Some(selection),
             again,
             awaited: Vec::new(),

@@ -297,6 +297,7 @@ impl<'w> Walk<'w> {
             most: MOST_NAMED,
             part: Some(Projection::new(query.reads.iter().cloned())),
             is_fresh: query.is_fresh,
+            is_needed: query.is_needed,
         };
         let selected = match self.shell.select(wanted).await {
             Ok(selected) => selected,
@@ -452,6 +453,7 @@ impl<'w> Walk<'w> {
 /// Why an object is not read, for the engine.
 fn unread(why: Unselected) -> Unread {
     match why {
+        Unselected::Unneeded => Unread::Unneeded,
         Unselected::Unmapped(error) => Unread::Unserved(error.to_string()),
         Unselected::NotOne(NotOne::None) => Unread::Missing,
         Unselected::NotOne(NotOne::Several(names)) => Unread::Several(names),

@@ -122,23 +122,62 @@ async fn what_was_read_holds_for_the_same_matches_and_rights_whoever_reads_it() 
         };
         selections.keep(&selection(label), ACCOUNT, read);
     }
-    let read = |label, account, version, field| {
+    let follow = |number, account, label| {
+        let _ = selections.follow(&owner(number), account, &selection(label), &served(), 0);
+    };
+    follow(2, ACCOUNT, 0);
+    follow(3, "other", 0);
+    let read = |number, label, version, field| {
         let matches = matches(version);
         let part = part(field);
-        let selection = selection(label);
-        selections.read(&selection, account, &matches, part.as_ref())
+        selections.read(&owner(number), &selection(label), &matches, part.as_ref())
     };
-    assert_eq!(read(0, ACCOUNT, 1, "data"), Some(object(0)));
-    assert_eq!(read(1, ACCOUNT, 1, "data"), Some(object(1)));
-    assert_eq!(read(0, ACCOUNT, 2, "data"), None);
-    assert_eq!(read(0, "other", 1, "data"), None);
-    assert_eq!(read(0, ACCOUNT, 1, "status"), None);
-    assert_eq!(read(2, ACCOUNT, 1, "data"), None);
+    assert_eq!(read(0, 0, 1, "data"), Some(object(0)));
+    assert_eq!(read(1, 1, 1, "data"), Some(object(1)));
+    assert_eq!(read(2, 0, 1, "data"), Some(object(0)), "the same account");
+    assert_eq!(read(3, 0, 1, "data"), None, "another account");
+    assert_eq!(read(0, 0, 2, "data"), None);
+    assert_eq!(read(0, 0, 1, "status"), None);
+    assert_eq!(read(0, 1, 1, "data"), None, "not followed");
     // It goes with the last who selects it.
-    selections.retain(&owner(0), &[]);
+    for number in [0, 2, 3] {
+        selections.retain(&owner(number), &[]);
+    }
     selections.sweep(&|_| true);
-    assert_eq!(read(0, ACCOUNT, 1, "data"), None);
-    assert_eq!(read(1, ACCOUNT, 1, "data"), Some(object(1)));
+    follow(0, ACCOUNT, 0);
+    assert_eq!(read(0, 0, 1, "data"), None);
+    assert_eq!(read(1, 1, 1, "data"), Some(object(1)));
+}
+
+#[tokio::test]
+async fn what_was_asked_for_before_an_owner_applied_something_does_for_the_others_only() {
+    let selections = selections();
+    let matches = Matches(BTreeSet::from([("uid".into(), 1)]));
+    for number in 0..2 {
+        let _ = selections.follow(&owner(number), ACCOUNT, &selection(0), &served(), 0);
+    }
+    let keep = |asked| {
+        let read = Read {
+            asked,
+            matches: matches.clone(),
+            part: None,
+            object: Err(NotOne::None),
+        };
+        selections.keep(&selection(0), ACCOUNT, read);
+    };
+    let does_for = |number| {
+        let read = selections.read(&owner(number), &selection(0), &matches, None);
+        read.is_some()
+    };
+    keep(selections.ask());
+    // Its answer comes after something was applied, but it was asked for before.
+    let early = selections.ask();
+    selections.outdate(&owner(0), &selection(0));
+    assert!(!does_for(0) && does_for(1));
+    keep(early);
+    assert!(!does_for(0) && does_for(1));
+    keep(selections.ask());
+    assert!(does_for(0) && does_for(1), "whoever asked for it");
 }
 
 #[tokio::test]
@@ -157,7 +196,7 @@ async fn an_answer_that_comes_late_takes_the_place_of_none_that_was_asked_for_la
         };
         selections.keep(&selection(0), ACCOUNT, read);
     }
-    let read = || selections.read(&selection(0), ACCOUNT, &matches, None);
+    let read = || selections.read(&owner(0), &selection(0), &matches, None);
     assert_eq!(read(), Some(Ok(Arc::new(Value::from("new")))));
     selections.forget_reads(&selection(0), ACCOUNT);
     assert_eq!(read(), None, "the account was refused it");
@@ -199,7 +238,7 @@ async fn of_one_object_the_parts_that_were_read_last_are_kept() {
     }
     let is_kept = |number| {
         let part = part(number);
-        let read = selections.read(&selection(0), ACCOUNT, &matches, part.as_ref());
+        let read = selections.read(&owner(0), &selection(0), &matches, part.as_ref());
         read.is_some()
     };
     assert!(!is_kept(0) && is_kept(1) && is_kept(MOST_PARTS));

@@ -21,8 +21,10 @@ pub struct ObjectQuery {
     pub choice: ObjectChoice,
     /// The leading field names of all that is read on it, as [`Submission::reads`](super::Submission::reads).
     pub reads: Arc<[Vec<String>]>,
-    /// Whether it must be read now, because what was read before may be older than what was just applied.
+    /// Whether something was just applied: what was read before then does not do, neither now nor later.
     pub is_fresh: bool,
+    /// Whether it decides anything as the stamped object is. If not, it need not be read; but its changes are told, as it will.
+    pub is_needed: bool,
 }
 
 /// Which object of a kind.
@@ -40,6 +42,8 @@ pub type FoundObject = Result<Arc<Value>, Unread>;
 /// Why an object is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {
+    /// It was not asked for: see [`ObjectQuery::is_needed`].
+    Unneeded,
     /// There is none.
     Missing,
     /// There are several: their names, or the first of them.

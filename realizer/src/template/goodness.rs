@@ -14,7 +14,7 @@ use api_types::Template;
 use api_types::templates::{InputOnStatus, OtherObject, SuccessRules};
 use serde_json::{Value, json};
 
-use self::completion::{Completion, Generation};
+use self::completion::{Completion, Dependence, Generation};
 use self::condition::Condition;
 use self::pair::PathPair;
 
@@ -89,6 +89,12 @@ impl Goodness {
                 }?)
             }
         }
+    }
+
+    /// Whether it depends on the other objects whether an object is good or has failed. If not, they need not be read.
+    pub(crate) fn needs_others(&self, object: &Value, is_run: bool) -> bool {
+        let readiness = self.readiness().filter(|it| !it.others.is_empty());
+        readiness.is_some_and(|readiness| readiness.needs_others(object, is_run))
     }
 
     /// The inputs that the rules compare with what the object reports.
@@ -276,12 +282,33 @@ impl Readiness {
         self.check_failed(evidence)?;
         self.check_matches(evidence)?;
         if let Some(completion) = &self.completion {
-            if completion.reads_stamped() || self.generation.is_told(evidence.object) {
-                self.check_generation(evidence.object)?;
-            }
+            self.check_generation_of(completion, evidence.object, false)?;
             completion.check(evidence, self.wording)?;
         }
         self.check_inputs(evidence, wanted)
+    }
+
+    /// See [`Goodness::needs_others`]. What [`Readiness::check`] comes to by the stamped object alone ends it here, too.
+    fn needs_others(&self, object: &Value, is_run: bool) -> bool {
+        let inputs = Taint::NONE;
+        let evidence = Evidence::of(object, &inputs, &[]);
+        let failed = self.failed.as_ref();
+        let failed = failed.filter(|_| self.generation.is_current(object));
+        match failed.map(|failed| failed.needs_others_to_fail(evidence, self.wording)) {
+            Some(Dependence::Others) => return true,
+            Some(Dependence::Ended) => return false,
+            Some(Dependence::Nothing) | None => {}
+        }
+        if self.check_generation_of_pairs(object).is_err()
+            || !self.matches.iter().all(|pair| pair.can_match(evidence))
+        {
+            return false;
+        }
+        let completion = self.completion.as_ref();
+        let completion = completion
+            .filter(|it| self.check_generation_of(it, object, is_run).is_ok())
+            .is_some_and(|it| it.needs_others(evidence, self.wording));
+        completion || self.matches.iter().any(PathPair::reads_others)
     }
 
     /// Every new object has no status at first. The Go controller, as which deployments are read, tells a fault of the template
@@ -303,11 +330,25 @@ impl Readiness {
         self.check_failed(evidence)?;
         self.check_matches(evidence)?;
         self.completion.as_ref().map_or(Ok(()), |completion| {
-            if self.generation.is_told(evidence.object) {
-                self.generation.check(evidence.object)?;
-            }
+            self.check_generation_of(completion, evidence.object, true)?;
             completion.check(evidence, self.wording)
         })
+    }
+
+    /// Whether an object has come to its present spec, as far as the conditions must know.
+    fn check_generation_of(
+        &self,
+        completion: &Completion,
+        object: &Value,
+        is_run: bool,
+    ) -> Result<(), NotDone> {
+        if self.generation.is_told(object) {
+            return self.generation.check(object);
+        }
+        if is_run || !completion.reads_stamped() {
+            return Ok(());
+        }
+        self.check_generation(object)
     }
 
     /// Only what is said of the present spec counts.
@@ -337,13 +378,22 @@ impl Readiness {
     }
 
     fn check_matches(&self, evidence: Evidence<'_>) -> Result<(), NotDone> {
+        self.check_generation_of_pairs(evidence.object)?;
+        // What is told of the stamped object comes first: others are not read before.
+        let reading = |others: bool| {
+            let pairs = self.matches.iter();
+            pairs.filter(move |pair| pair.reads_others() == others)
+        };
+        let mut pairs = reading(false).chain(reading(true));
+        pairs.try_for_each(|pair| pair.check(evidence))
+    }
+
+    fn check_generation_of_pairs(&self, object: &Value) -> Result<(), NotDone> {
         let asks = self.asks_generation && !self.matches.is_empty();
-        if asks && self.generation.is_told(evidence.object) {
-            self.generation.check(evidence.object)?;
+        if asks && self.generation.is_told(object) {
+            return self.generation.check(object);
         }
-        self.matches
-            .iter()
-            .try_for_each(|pair| pair.check(evidence))
+        Ok(())
     }
 
     fn check_inputs(

@@ -63,6 +63,8 @@ pub(crate) struct ReadObject {
 pub(crate) struct Others {
     /// Digest of the rendering that they go with: their names may hold what went into it.
     pub(crate) of_rendering: String,
+    /// Whether they decide anything. If not, they may be unread.
+    pub(crate) are_needed: bool,
     /// In the order of the rules.
     pub(crate) read: Vec<ReadObject>,
 }
@@ -130,6 +132,7 @@ impl NamedObject {
                 choice: self.choice.rendered(context)?,
                 reads: Arc::clone(&self.reads),
                 is_fresh: false,
+                is_needed: true,
             })
         };
         query().map_err(|why: String| ReadObject {
@@ -260,6 +263,10 @@ impl ReadObject {
 /// What a message says of an object that was not read.
 fn told(unread: Unread) -> (String, Unknown) {
     match unread {
+        Unread::Unneeded => {
+            let why = "is not read before what it depends on is known of the stamped one";
+            (why.to_owned(), Unknown::Unasked)
+        }
         Unread::Missing => ("is not there".to_owned(), Unknown::Awaited),
         Unread::Several(mut names) => {
             names.sort();

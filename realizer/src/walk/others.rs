@@ -1,7 +1,8 @@
 //! The objects that the rules of a step read beside the stamped one.
 //!
 //! They are asked for once the stamped object was looked at or submitted, one after the other, so that none is older than
-//! what was applied. What follows from the look or the submission waits until all are answered.
+//! what was applied. What follows from the look or the submission waits until all are answered. As long as the stamped object
+//! decides by itself, none is read: a build that has just been applied is not done, whatever else there is.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -42,6 +43,7 @@ pub(super) struct Reading {
     asked: ObjectQuery,
     left: VecDeque<Result<ObjectQuery, ReadObject>>,
     read: Vec<ReadObject>,
+    are_needed: bool,
     waiting: Waiting,
 }
 
@@ -61,16 +63,26 @@ impl Waiting {
         }
     }
 
-    /// Whether the objects are read: not where there is nothing to judge, and not again for an object that is as it was.
-    fn wants(&self, walk: &Walk<'_>) -> bool {
-        let is_known = walk.steps.others(self.at().step).is_some();
+    /// Whether anything depends on the objects: not where there is nothing to judge.
+    fn needs_them(&self) -> bool {
+        let template = &self.at().template;
+        let is_run = template.is_attributed() && template.lifecycle.is_immutable();
+        let judged = |observed: &Observed| template.goodness.needs_others(&observed.object, is_run);
         match self {
-            Self::Looked { looked, .. } | Self::Read { looked, .. } => looked.is_ok(),
-            Self::Observed { observation, .. } => {
-                let is_answered = !matches!(**observation, Observation::Failed(_));
-                is_answered && (self.has_written() || !is_known)
-            }
+            Self::Looked { .. } | Self::Read { .. } => self.found().iter().any(judged),
+            Self::Observed { observation, .. } => match &**observation {
+                Observation::Object { observed, .. } => judged(observed),
+                Observation::Family { members, .. } => members.iter().any(judged),
+                Observation::Failed(_) => false,
+            },
         }
+    }
+
+    /// Whether they have been asked for since the step was looked at, and nothing was applied since.
+    fn knows_them(&self, walk: &Walk<'_>, are_needed: bool) -> bool {
+        let known = walk.steps.others(self.at().step);
+        let is_known = known.is_some_and(|known| known.are_needed || !are_needed);
+        is_known && matches!(self, Self::Observed { .. }) && !self.has_written()
     }
 
     /// What was found in the place of the step.
@@ -107,15 +119,20 @@ impl Waiting {
     /// Asks for the objects of the step, if there are any.
     pub(super) fn begin(self, walk: &mut Walk<'_>) -> Step {
         let at = self.at();
-        if at.template.goodness.others().is_empty() || !self.wants(walk) {
+        if at.template.goodness.others().is_empty() {
+            return Step::Known(Box::new(self));
+        }
+        let are_needed = self.needs_them();
+        if self.knows_them(walk, are_needed) {
             return Step::Known(Box::new(self));
         }
         let mut queries = walk.queries(at, self.found());
         let is_fresh = self.has_written();
         for query in queries.iter_mut().flatten() {
             query.is_fresh = is_fresh;
+            query.is_needed = are_needed;
         }
-        go_on(walk, self, queries.into(), Vec::new())
+        go_on(walk, self, are_needed, (queries.into(), Vec::new()))
     }
 }
 
@@ -128,15 +145,15 @@ impl Reading {
     pub(super) fn answered(mut self, walk: &mut Walk<'_>, found: FoundObject) -> Step {
         let taint = walk.steps.taint(self.waiting.at().step);
         self.read.push(ReadObject::new(&self.asked, found, &taint));
-        go_on(walk, self.waiting, self.left, self.read)
+        go_on(walk, self.waiting, self.are_needed, (self.left, self.read))
     }
 }
 
 fn go_on(
     walk: &mut Walk<'_>,
     waiting: Waiting,
-    mut left: VecDeque<Result<ObjectQuery, ReadObject>>,
-    mut read: Vec<ReadObject>,
+    are_needed: bool,
+    (mut left, mut read): (VecDeque<Result<ObjectQuery, ReadObject>>, Vec<ReadObject>),
 ) -> Step {
     let step = waiting.at().step;
     while let Some(query) = left.pop_front() {
@@ -146,6 +163,7 @@ fn go_on(
                     asked,
                     left,
                     read,
+                    are_needed,
                     waiting,
                 }));
             }
@@ -154,6 +172,7 @@ fn go_on(
     }
     let others = Others {
         of_rendering: waiting.rendering().to_owned(),
+        are_needed,
         read,
     };
     walk.steps.find_others(step, others);

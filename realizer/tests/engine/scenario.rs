@@ -357,10 +357,12 @@ impl Answers for Cluster {
 
     fn read(&mut self, query: &ObjectQuery) -> FoundObject {
         let step = query.resource.as_str();
-        self.log.push(format!("{step}: read"));
+        if query.is_needed {
+            self.log.push(format!("{step}: read"));
+        }
         match self.unread.get(step) {
-            Some(why) => Err(why.clone()),
-            None => self.held.read(query),
+            Some(why) if query.is_needed => Err(why.clone()),
+            _ => self.held.read(query),
         }
     }
 }

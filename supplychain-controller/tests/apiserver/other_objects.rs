@@ -1,7 +1,7 @@
 //! Rules that read other objects than the stamped one, on a real API server: with whose rights, and what wakes the owner.
 
 use serde_json::{Value, json};
-use test_support::eventually;
+use test_support::{AuditEvent, eventually};
 
 use crate::immutable::WORKLOAD;
 use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
@@ -249,4 +249,55 @@ async fn a_name_that_leads_elsewhere_is_not_asked_for() {
         waits(&stage, &why).await;
     }
     not_deployed(&stage).await;
+}
+
+/// As long as the stamped object decides by itself, nothing is asked for. Then it is, once.
+#[tokio::test]
+async fn an_object_is_read_once_the_stamped_one_has_come_so_far() {
+    let stage = Stage::open().await;
+    stage
+        .apply(&chain(
+            "observedMatches: [{input: .data.branch, output: .metadata.annotations.built}, \
+             {input: .data.branch, output: .spec.value.open, \
+             object: {apiVersion: test.run/v1alpha1, kind: Test, name: gate-$(workload.metadata.name)$}}]",
+        ))
+        .await;
+    stage.apply(&gate("gate-app", "a")).await;
+    stage.apply(WORKLOAD).await;
+    for (branch, before) in [("a", 0), ("b", 1)] {
+        let source = json!({"git": {"ref": {"branch": branch}}});
+        stage
+            .edit_workload("app", json!({"spec": {"source": source}}))
+            .await;
+        let why = "output [.metadata.annotations.built]";
+        if branch == "a" {
+            waits(&stage, why).await;
+        } else {
+            waits(&stage, "input [.data.branch] and output").await;
+        }
+        // What becomes of the other object meanwhile wakes the owner, which reads nothing.
+        stage.apply(&gate("gate-app", branch)).await;
+        stage.settle("app").await;
+        assert_eq!(reads_of_gates(&stage), before);
+
+        let built = json!({"metadata": {"annotations": {"built": branch}}});
+        stage.edit("v1", "ConfigMap", "app-gated", built).await;
+        deployed(&stage, branch).await;
+        stage.settle("app").await;
+        assert_eq!(reads_of_gates(&stage), before + 1);
+    }
+}
+
+/// How often the owner's account has read one.
+fn reads_of_gates(stage: &Stage) -> usize {
+    let account = format!("system:serviceaccount:{}:sa", stage.namespace);
+    let events = stage.plane.audit_events().unwrap();
+    let is_read = |event: &&AuditEvent| {
+        let of = event.object_ref.as_ref();
+        event.stage == "ResponseComplete"
+            && event.verb == "get"
+            && event.user.username == account
+            && of.is_some_and(|of| of.resource == "tests" && of.name.starts_with("gate-"))
+    };
+    events.iter().filter(is_read).count()
 }

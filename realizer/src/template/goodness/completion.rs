@@ -46,6 +46,16 @@ impl Completion {
         self.paths(None).next().is_some()
     }
 
+    /// Whether it depends on other objects, as the stamped one is.
+    pub(super) fn needs_others(&self, evidence: Evidence<'_>, wording: Wording) -> bool {
+        let failed = self.failed.as_ref();
+        match failed.map(|failed| failed.needs_others_to_fail(evidence, wording)) {
+            Some(Dependence::Others) => true,
+            Some(Dependence::Ended) => false,
+            Some(Dependence::Nothing) | None => self.succeeded.needs_others(evidence),
+        }
+    }
+
     pub(super) fn check(&self, evidence: Evidence<'_>, wording: Wording) -> Result<(), NotDone> {
         if let Some(failed) = &self.failed {
             failed.check_failed(evidence, wording)?;
@@ -103,6 +113,17 @@ impl Generation {
     }
 }
 
+/// What the check of `failed` depends on, as the stamped object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dependence {
+    /// On what the other objects say.
+    Others,
+    /// On nothing else: it ends the check whatever they say.
+    Ended,
+    /// On nothing else: it does not hold, whatever they say.
+    Nothing,
+}
+
 /// What follows where a condition says that an object succeeded or failed. A single value is told in the words of the Go
 /// controller.
 impl Condition {
@@ -115,18 +136,43 @@ impl Condition {
         if let Self::Value(expected) = self {
             return expected.check_failed(evidence.object, wording);
         }
-        match self.of(evidence) {
+        let truth = match self.of(evidence) {
+            // Something of the stamped object is missing, so that it does not hold, whatever the others say.
+            Truth::NotKnown { .. } if !self.can_hold(evidence) => {
+                self.of(evidence.without_others())
+            }
+            truth => truth,
+        };
+        match truth {
             Truth::Holds => Err(NotDone::Failed(format!(
                 "{}failure condition holds: {self}",
                 wording.subject
             ))),
             Truth::HoldsNot(_)
             | Truth::NotKnown {
-                unknown: Unknown::Awaited,
+                unknown: Unknown::Awaited | Unknown::Unasked,
                 ..
             } => Ok(()),
             // It may have failed.
             Truth::NotKnown { why, unknown } => Err(unknown.not_done(why)),
+        }
+    }
+
+    /// What [`Self::check_failed`] depends on.
+    pub(super) fn needs_others_to_fail(
+        &self,
+        evidence: Evidence<'_>,
+        wording: Wording,
+    ) -> Dependence {
+        let ends = self.check_failed(evidence, wording).is_err();
+        let may_differ = self.reads_others() && self.of(evidence) != Truth::Holds;
+        if self.needs_others(evidence) || (ends && may_differ) {
+            return Dependence::Others;
+        }
+        if ends {
+            Dependence::Ended
+        } else {
+            Dependence::Nothing
         }
     }
 

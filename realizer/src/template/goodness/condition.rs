@@ -93,6 +93,43 @@ impl Condition {
         }
     }
 
+    /// Whether anything is read on another object.
+    pub(crate) fn reads_others(&self) -> bool {
+        match self {
+            Self::Value(_) => false,
+            Self::OfOther(..) => true,
+            Self::AllOf(parts) | Self::AnyOf(parts) => parts.iter().any(Self::reads_others),
+            Self::Not(part) => part.reads_others(),
+        }
+    }
+
+    /// Whether it depends on other objects whether it holds. `evidence` has none of them.
+    pub(crate) fn needs_others(&self, evidence: Evidence<'_>) -> bool {
+        self.reads_others() && self.can_hold(evidence) && self.of(evidence) != Truth::Holds
+    }
+
+    /// Whether it holds, or could with some values in the other objects.
+    pub(super) fn can_hold(&self, evidence: Evidence<'_>) -> bool {
+        match self {
+            Self::Value(expected) => expected.of(evidence) == Truth::Holds,
+            Self::OfOther(..) => true,
+            Self::AllOf(parts) => parts.iter().all(|part| part.can_hold(evidence)),
+            Self::AnyOf(parts) => parts.iter().any(|part| part.can_hold(evidence)),
+            Self::Not(part) => part.can_fail(evidence),
+        }
+    }
+
+    /// Whether it does not hold, or could not.
+    fn can_fail(&self, evidence: Evidence<'_>) -> bool {
+        match self {
+            Self::Value(expected) => matches!(expected.of(evidence), Truth::HoldsNot(_)),
+            Self::OfOther(..) => true,
+            Self::AllOf(parts) => parts.iter().any(|part| part.can_fail(evidence)),
+            Self::AnyOf(parts) => parts.iter().all(|part| part.can_fail(evidence)),
+            Self::Not(part) => part.can_hold(evidence),
+        }
+    }
+
     /// What is read on the stamped object, or on one of the others.
     pub(crate) fn paths(&self, on: Option<usize>) -> Vec<&FieldPath> {
         let own = |of: Option<usize>, expected| (of == on).then_some(expected);
@@ -136,12 +173,26 @@ impl fmt::Display for Condition {
     }
 }
 
+impl Truth {
+    /// Whether it is something else that is to be told.
+    fn is_unasked(&self) -> bool {
+        matches!(
+            self,
+            Self::NotKnown {
+                unknown: Unknown::Unasked,
+                ..
+            }
+        )
+    }
+}
+
 fn all(parts: impl Iterator<Item = Truth>) -> Truth {
     let mut truth = Truth::Holds;
     for part in parts {
         match (&truth, part) {
             (_, fails @ Truth::HoldsNot(_)) => return fails,
             (Truth::Holds, unknown @ Truth::NotKnown { .. }) => truth = unknown,
+            (before, unknown @ Truth::NotKnown { .. }) if before.is_unasked() => truth = unknown,
             _ => {}
         }
     }
@@ -155,7 +206,9 @@ fn any(parts: impl Iterator<Item = Truth>) -> Truth {
         match part {
             Truth::Holds => return Truth::Holds,
             Truth::HoldsNot(why) => reasons.push(why),
-            Truth::NotKnown { .. } => unknown = unknown.or(Some(part)),
+            Truth::NotKnown { .. } => {
+                unknown = unknown.filter(|it: &Truth| !it.is_unasked()).or(Some(part));
+            }
         }
     }
     reasons.truncate(MOST_TOLD);

@@ -37,6 +37,8 @@ pub(crate) enum Unknown {
     Refused,
     /// An answer of the API server.
     Unavailable,
+    /// Something else: whatever it is, nothing follows from it yet.
+    Unasked,
 }
 
 impl<'a> Evidence<'a> {
@@ -46,6 +48,14 @@ impl<'a> Evidence<'a> {
             object,
             veil: Veil::over(object, inputs),
             others,
+        }
+    }
+
+    /// The stamped object alone.
+    pub(super) fn without_others(self) -> Self {
+        Self {
+            others: &[],
+            ..self
         }
     }
 
@@ -59,7 +69,7 @@ impl<'a> Evidence<'a> {
             Some(object) => object.value(path),
             None => Err((
                 "another object is not read yet".to_owned(),
-                Unknown::Awaited,
+                Unknown::Unasked,
             )),
         }
     }
@@ -72,7 +82,7 @@ impl<'a> Evidence<'a> {
 impl Unknown {
     pub(super) fn not_done(self, why: String) -> NotDone {
         match self {
-            Self::Awaited => NotDone::Condition(why),
+            Self::Awaited | Self::Unasked => NotDone::Condition(why),
             Self::Hopeless => NotDone::Hopeless(why),
             Self::Refused => NotDone::Refused(why),
             Self::Unavailable => NotDone::Unavailable(why),

@@ -33,6 +33,19 @@ impl PathPair {
         input.into_iter().chain(output)
     }
 
+    /// Whether it is read on another object.
+    pub(super) fn reads_others(&self) -> bool {
+        self.other.is_some()
+    }
+
+    /// Whether it matches, or could with some value in the other object.
+    pub(super) fn can_match(&self, evidence: Evidence<'_>) -> bool {
+        match self.other {
+            Some(_) => self.input.read(evidence.object).is_ok(),
+            None => self.check(evidence).is_ok(),
+        }
+    }
+
     /// What is compared, as far as the object has it.
     pub(super) fn input(&self, object: &Value) -> Value {
         self.input.read(object).map_or(Value::Null, Cow::into_owned)

@@ -1,4 +1,6 @@
 use api_types::ClusterConfigTemplateSpec;
+use proptest::prelude::*;
+use proptest::sample::select;
 use serde_json::json;
 
 use super::*;
@@ -281,4 +283,139 @@ fn a_name_that_came_from_a_secret_is_not_told() {
         why,
         "object [ConfigMap/<redacted>] cannot be read: configmaps <redacted> <redacted>"
     );
+}
+
+#[test]
+fn what_the_stamped_object_decides_by_itself_needs_no_other() {
+    let own = |value: &str| json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "own": value}});
+    let own_leaf = "{key: .status.own, value: done}";
+    let of = |list: &str| completion(&format!("{{{list}: [{}, {own_leaf}]}}", leaf(GATE)));
+    let (all, any) = (of("allOf"), of("anyOf"));
+    let none = completion(&format!("{{not: {{anyOf: [{}, {own_leaf}]}}}}", leaf(GATE)));
+    let alone = completion(&leaf(GATE));
+    let or_failed = format!(
+        "{{observedMatches: [{{input: .status.own, output: .status.made}}], failed: {}}}",
+        leaf(GATE)
+    );
+    for (rules, stamped, expected) in [
+        (&all, json!({}), false),
+        (&all, own("running"), false),
+        (&all, own("done"), true),
+        (&any, json!({}), false),
+        (&any, own("running"), true),
+        (&any, own("done"), false),
+        (&none, own("running"), true),
+        (&none, own("done"), false),
+        (&alone, json!({}), true),
+        (&or_failed, json!({}), true),
+    ] {
+        let needs = goodness(rules).needs_others(&stamped, false);
+        assert_eq!(needs, expected, "{rules}: {stamped}");
+    }
+    let waits = check(&all, &own("running"), &[Err(Unread::Unneeded)]);
+    assert_eq!(
+        waits,
+        "not yet: success condition does not hold: [.status.own] was: running, expected: done"
+    );
+    // What it waits for is told first, wherever it stands.
+    let started = json!({"status": {"observedGeneration": 1}, "metadata": {"generation": 1}});
+    let waits = check(&all, &started, &[Err(Unread::Unneeded)]);
+    assert!(waits.contains("[.status.own]"), "{waits}");
+}
+
+/// A condition on the stamped object and on another one.
+fn condition() -> impl Strategy<Value = Value> {
+    // The last one fits no object.
+    let own = select(vec![
+        ".status.a",
+        ".status.b",
+        ".status.a",
+        ".status.b",
+        ".status.a[*].c",
+    ]);
+    let own = own.prop_map(|path| json!({"key": path, "value": "yes"}));
+    let gate = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "gate"});
+    let other = Just(json!({"object": gate, "key": ".data.open", "value": "yes"}));
+    let leaf = prop_oneof![2 => own, 1 => other];
+    leaf.prop_recursive(3, 12, 3, |part| {
+        let parts = proptest::collection::vec(part.clone(), 1..4);
+        prop_oneof![
+            parts.clone().prop_map(|parts| json!({"allOf": parts})),
+            parts.prop_map(|parts| json!({"anyOf": parts})),
+            part.prop_map(|part| json!({"not": part})),
+        ]
+    })
+}
+
+fn rules() -> impl Strategy<Value = Value> {
+    let gate = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "gate"});
+    let pairs = [
+        json!({"input": ".status.a", "output": ".status.b"}),
+        json!({"input": ".status.a", "output": ".data.open", "object": gate}),
+    ];
+    let pairs = proptest::collection::vec(select(pairs.to_vec()), 1..3);
+    let failed = || proptest::option::of(condition());
+    prop_oneof![
+        (condition(), failed()).prop_map(|(succeeded, failed)| match failed {
+            Some(failed) =>
+                json!({"observedCompletion": {"succeeded": succeeded, "failed": failed}}),
+            None => json!({"observedCompletion": {"succeeded": succeeded}}),
+        }),
+        (pairs, failed()).prop_map(|(pairs, failed)| match failed {
+            Some(failed) => json!({"observedMatches": pairs, "failed": failed}),
+            None => json!({"observedMatches": pairs}),
+        }),
+    ]
+}
+
+fn stamped() -> impl Strategy<Value = Value> {
+    let value = || select(vec![None, Some("yes"), Some("no")]);
+    let observed = select(vec![None, Some(1), Some(2)]);
+    (value(), value(), observed).prop_map(|(a, b, observed)| {
+        let mut status = json!({});
+        let texts = [("a", a), ("b", b)];
+        for (field, value) in texts
+            .into_iter()
+            .filter_map(|(field, it)| Some((field, it?)))
+        {
+            status[field] = json!(value);
+        }
+        if let Some(observed) = observed {
+            status["observedGeneration"] = json!(observed);
+        }
+        json!({"metadata": {"generation": 1}, "status": status})
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever there is besides, the step comes to the same, and nothing is told of what was not read.
+    #[test]
+    fn an_object_that_is_not_needed_decides_nothing(rules in rules(), stamped in stamped()) {
+        let written = rules.to_string();
+        let count = goodness(&written).others().len();
+        if goodness(&written).needs_others(&stamped, false) {
+            return Ok(());
+        }
+        let said = |found: &FoundObject| check(&written, &stamped, &vec![found.clone(); count]);
+        let verdict = |said: &str| match said {
+            "good" => "good",
+            failed if failed.starts_with("failed:") => "failed",
+            _ => "under way",
+        };
+        let found = [
+            gate("yes"),
+            gate("no"),
+            Err(Unread::Missing),
+            Err(Unread::Refused("no right".to_owned())),
+            Err(Unread::Several(vec!["a".to_owned()])),
+        ];
+        let unread = said(&Err(Unread::Unneeded));
+        let all: Vec<String> = found.iter().map(said).collect();
+        prop_assert!(!unread.contains("is not read before"), "{unread}");
+        for one in all {
+            prop_assert_eq!(verdict(&one), verdict(&unread), "{}", one);
+        }
+    }
 }
