@@ -14,6 +14,7 @@ use k8s_openapi::ByteString;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Resource};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -46,12 +47,29 @@ impl<K> WebhookConfiguration for K where
 /// Whether the API server has been told to trust our certificates. Once it has, that is not taken back: whoever undoes it is
 /// answered by a patch, and nobody gains by our not being asked meanwhile.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Trust(Arc<AtomicBool>);
+pub(super) struct Trust {
+    is_given: Arc<AtomicBool>,
+    /// The bundle that the configuration was last seen with.
+    told: Arc<Mutex<String>>,
+}
 
 impl Trust {
     /// Whether nobody is kept waiting: it was told, or there is no configuration by which it would ask.
     pub(super) fn is_given(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.is_given.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has been told of this bundle, or there is no configuration by which it would ask.
+    pub(super) fn knows(&self, bundle: &str) -> bool {
+        *self.told.lock() == *bundle
+    }
+
+    fn found(&self, is_given: bool, bundle: Option<&str>) {
+        self.is_given.store(is_given, Ordering::Relaxed);
+        let mut told = self.told.lock();
+        if let Some(bundle) = bundle.filter(|it| **it != **told) {
+            bundle.clone_into(&mut told);
+        }
     }
 }
 
@@ -76,10 +94,11 @@ pub(super) async fn keep_ca_bundle<K: WebhookConfiguration>(
         let patch = latest
             .as_ref()
             .and_then(|configuration| ca_bundle_patch(configuration, &bundle));
-        is_told |= latest.is_some() && patch.is_none() && !bundle.is_empty();
-        trust
-            .0
-            .store(is_told || (is_known && latest.is_none()), Ordering::Relaxed);
+        let has_bundle = latest.is_some() && patch.is_none() && !bundle.is_empty();
+        let is_missing = is_known && latest.is_none();
+        is_told |= has_bundle;
+        let told = (has_bundle || is_missing).then_some(&*bundle);
+        trust.found(is_told || is_missing, told);
         tokio::select! {
             biased;
             event = stream.next() => match event {

@@ -139,6 +139,11 @@ impl Authority {
         is_lost.then(|| self.remaining(SHOWN_AFTER_LOSS, now))?
     }
 
+    /// Whether what is shown was signed by a lost CA that is still to be trusted.
+    pub(super) fn trusts_lost(&self, shown: &str, now: Timestamp) -> bool {
+        self.lost.as_deref() == Some(shown) && self.trusts_lost_for(now).is_some()
+    }
+
     /// How long a lost CA is still to be trusted, if there is one.
     pub(super) fn trusts_lost_for(&self, now: Timestamp) -> Option<Duration> {
         self.lost.as_ref()?;

@@ -108,6 +108,7 @@ impl SelfManaged {
             certificate,
             metrics,
             publish,
+            trusts: trusts.clone(),
             shown: Mutex::default(),
         };
         let keeping = async move { secret.keep(keeper).await };
@@ -122,6 +123,7 @@ struct CertificateKeeper {
     certificate: Arc<ServingCertificate>,
     metrics: Arc<Metrics>,
     publish: watch::Sender<String>,
+    trusts: Vec<Trust>,
     /// Certificate of the CA that signed what is shown.
     shown: Mutex<Option<String>>,
 }
@@ -182,19 +184,24 @@ impl CertificateKeeper {
         shown.clone()
     }
 
-    /// Has it trusted, and shows its certificate, at once or when all who ask can have heard of its authority.
+    /// Has it trusted, and shows its certificate, at once or when all who ask can have heard of its authority. Where that could
+    /// not be written, what was shown stays, as long as it is trusted.
     fn serve(&self, authority: &Authority, now: Timestamp) -> Result<Duration, String> {
         let loaded = authority.serving.load().map_err(|error| chain(&error))?;
+        let bundle = authority.trusted();
         self.publish.send_if_modified(|trusted| {
-            let bundle = authority.trusted();
             let changed = *trusted != bundle;
-            *trusted = bundle;
+            trusted.clone_from(&bundle);
             changed
         });
-        if let Some(shown) = self.shown()
-            && let Some(wait) = authority.shows_lost_for(&shown, now)
-        {
-            return Ok(wait);
+        if let Some(shown) = self.shown() {
+            if let Some(wait) = authority.shows_lost_for(&shown, now) {
+                return Ok(wait);
+            }
+            let is_known = self.trusts.iter().all(|trust| trust.knows(&bundle));
+            if !is_known && authority.trusts_lost(&shown, now) {
+                return Ok(RETRY);
+            }
         }
         self.certificate.replace(&loaded, &self.metrics);
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
