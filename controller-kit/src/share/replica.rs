@@ -3,6 +3,8 @@
 //! It is the Lease by which one of them would lead. As long as they share, it is held in a name of theirs, so that a
 //! replica that does not share waits as for any leader; and they wait for one that leads.
 
+mod beats;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -10,11 +12,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{ObjectMeta, PostParams};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
+
+use beats::Beats;
 
 use super::{Identity, MOST_REPLICAS, Myself, OwnShare, Record};
 use crate::cluster::chain;
@@ -154,6 +158,7 @@ impl Replica {
     }
 
     async fn run(mut self, done: CancellationToken) {
+        let mut beats = Beats::new(&self.leases, &self.settings.name);
         loop {
             let next = Instant::now() + self.settings.retry;
             let silence = tokio::select! {
@@ -161,19 +166,37 @@ impl Replica {
                 () = done.cancelled() => break,
                 silence = self.attempt() => silence,
             };
-            // Not a moment longer than the deadline, and no later than somebody has been silent for long.
-            let wake = [self.deadline(), silence].into_iter().flatten();
-            let wake = wake.fold(next, Instant::min);
-            let share = self.share.clone();
             tokio::select! {
                 biased;
                 () = done.cancelled() => break,
-                // Others wait to be told.
-                () = share.stops() => {}
-                () = tokio::time::sleep_until(wake) => {}
+                () = self.rest(next, silence, &mut beats) => {}
             }
         }
         self.leave().await;
+    }
+
+    /// Waits for the next renewal: not a moment longer than the deadline, and no later than somebody has been silent for
+    /// long.
+    async fn rest(&mut self, next: Instant, mut silence: Option<Instant>, beats: &mut Beats) {
+        let share = self.share.clone();
+        loop {
+            let wake = [self.deadline(), silence].into_iter().flatten();
+            let wake = wake.fold(next, Instant::min);
+            tokio::select! {
+                biased;
+                // Others wait to be told.
+                () = share.stops() => return,
+                () = tokio::time::sleep_until(wake) => return,
+                record = beats.next(), if self.renewed.is_some() => {
+                    let now = Instant::now();
+                    let (silent, next) = self.heard.silent(&record, &self.settings, now);
+                    if !silent.is_empty() {
+                        return;
+                    }
+                    silence = next;
+                }
+            }
+        }
     }
 
     /// One renewal. A request may not outlive the time for which the replica may work. Returns when the next of the others
@@ -291,9 +314,7 @@ impl Replica {
                 Some(Record::founded(after))
             }
             Decision::Renew => {
-                let annotations = observed.lease.metadata.annotations.as_ref();
-                let text = annotations.and_then(|annotations| annotations.get(RECORD));
-                let record = text.and_then(|text| Record::parse(text));
+                let record = record_of(&observed.lease.metadata);
                 Some(record.unwrap_or_else(|| self.found(after, true)))
             }
         }
@@ -392,6 +413,11 @@ impl Replica {
             }
         }
     }
+}
+
+fn record_of(lease: &ObjectMeta) -> Option<Record> {
+    let text = lease.annotations.as_ref()?.get(RECORD)?;
+    Record::parse(text)
 }
 
 /// The Lease with the record in it. Its transitions count the views.

@@ -24,6 +24,7 @@ create events in dev
 watch deployments.apps
 watch gitrepositories.source.toolkit.fluxcd.io
 update leases.coordination.k8s.io in carto-system named supplychain-controller
+watch leases.coordination.k8s.io in carto-system named supplychain-controller
 watch secrets in carto-system named supplychain-controller-webhook
 update secrets in carto-system named supplychain-controller-webhook
 watch secrets in carto-system named carto-status-key
@@ -58,6 +59,7 @@ impersonate serviceaccounts in dev named app
 patch validatingwebhookconfigurations.admissionregistration.k8s.io named other
 get validatingwebhookconfigurations.admissionregistration.k8s.io named carto-supplychain-controller
 update leases.coordination.k8s.io in kube-system named supplychain-controller
+watch leases.coordination.k8s.io in carto-system
 watch pods
 ";
 

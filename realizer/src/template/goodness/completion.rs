@@ -136,13 +136,11 @@ impl Condition {
         if let Self::Value(expected) = self {
             return expected.check_failed(evidence.object, wording);
         }
-        let truth = match self.of(evidence) {
-            // Something of the stamped object is missing, so that it does not hold, whatever the others say.
-            Truth::NotKnown { .. } if !self.can_hold(evidence) => {
-                self.of(evidence.without_others())
-            }
-            truth => truth,
-        };
+        let mut truth = self.of(evidence);
+        // Something of the stamped object is missing, so that it does not hold, whatever the others say.
+        if matches!(truth, Truth::NotKnown { .. }) && !self.can_hold(evidence) {
+            truth = self.of(evidence.without_others());
+        }
         match truth {
             Truth::Holds => Err(NotDone::Failed(format!(
                 "{}failure condition holds: {self}",
