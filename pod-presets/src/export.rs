@@ -275,6 +275,12 @@ fn lost(preset: &Preset) -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
+    if preset.multi_mount {
+        lost.push(
+            "A path of a pod with several slashes at its end is another one than without them."
+                .to_owned(),
+        );
+    }
     if preset.conflict_policy() == ConflictPolicy::Deny {
         lost.push("A policy that mutates refuses no pod: instead of conflictPolicy Deny a pod with a conflict gets nothing.".to_owned());
     }

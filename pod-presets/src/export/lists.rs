@@ -80,9 +80,10 @@ impl<'p> List<'p> {
                 if self.part == Part::VolumeMount {
                     form["mountPath"] = path.as_str().into();
                 }
-                let mut required = form.clone();
+                let (mut required, mut compact_required) = (form.clone(), compact(&form));
                 require(&mut required);
-                for form in [compact(&form), form, required] {
+                require(&mut compact_required);
+                for form in [compact(&form), form, required, compact_required] {
                     if !forms.contains(&form) {
                         forms.push(form);
                     }
@@ -104,7 +105,11 @@ impl<'p> List<'p> {
         if !self.are_slashes_nothing() || tidy.is_empty() {
             return vec![path.to_owned()];
         }
-        vec![tidy.to_owned(), format!("{tidy}/")]
+        let mut paths = vec![tidy.to_owned(), format!("{tidy}/")];
+        if !paths.iter().any(|it| it == path) {
+            paths.push(path.to_owned());
+        }
+        paths
     }
 
     /// The list as it is.
@@ -143,13 +148,18 @@ impl<'p> List<'p> {
     /// Whether the list of `c` has something else where `w` is wished.
     fn conflicts_with(&self) -> String {
         let (own, rival, has) = (self.own(), self.is_rival(), self.has_wish());
-        let devices = match self.part {
+        let devices = self.devices();
+        format!("(!{has} && ({own}.exists(e, {rival}) || {devices}))")
+    }
+
+    /// Whether `c` has a device at the path of `w`, which nothing replaces.
+    fn devices(&self) -> &'static str {
+        match self.part {
             Part::VolumeMount => {
-                " || (has(c.volumeDevices) && c.volumeDevices.exists(d, d.devicePath in w.paths))"
+                "(has(c.volumeDevices) && c.volumeDevices.exists(d, d.devicePath in w.paths))"
             }
-            _ => "",
-        };
-        format!("(!{has} && ({own}.exists(e, {rival}){devices}))")
+            _ => "false",
+        }
     }
 
     /// Whether anything conflicts, in any container.
@@ -233,8 +243,9 @@ impl<'p> List<'p> {
     /// The patches of what is replaced in the list at this path.
     fn replaced(&self, path: &str) -> String {
         let (own, rival, conflict) = (self.own(), self.is_rival(), self.conflicts_with());
+        let devices = self.devices();
         let wishes = format!(
-            "variables.{}.filter(w, {rival} && {conflict}",
+            "variables.{}.filter(w, {rival} && {conflict} && !({devices})",
             self.variable()
         );
         let is_first = format!("{own}.filter(e, {rival})[0].mountPath == e.mountPath");

@@ -109,7 +109,7 @@ fn bare() -> Value {
     }})
 }
 
-/// A preset that replaces both mounts of a pod, whose paths differ in a slash: one of the two stays.
+/// A preset that replaces both mounts of a pod, whose paths differ in a slash: one of the two stays. Beside a device both do.
 fn two_mounts_at_one_path() -> (Value, Value) {
     let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
     let spec = json!({
@@ -119,9 +119,18 @@ fn two_mounts_at_one_path() -> (Value, Value) {
         "volumeMounts": [mount("a", "/opt"), mount("a", "/srv")],
     });
     let mounts = ["/srv/", "/opt/", "/own", "/opt", "/srv"].map(|path| mount("b", path));
+    let beside_device = [mount("b", "/opt/")];
     let pod = json!({"kind": "Pod", "metadata": {}, "spec": {
-        "volumes": [{"name": "b", "emptyDir": {}}],
-        "containers": [{"name": "web", "image": "i", "volumeMounts": mounts}],
+        "volumes": [
+            {"name": "b", "emptyDir": {}},
+            {"name": "d", "persistentVolumeClaim": {"claimName": "d"}},
+        ],
+        "containers": [
+            {"name": "web", "image": "i", "volumeMounts": mounts},
+            // A device stays, and what is at its path.
+            {"name": "other", "image": "i", "volumeMounts": beside_device,
+                "volumeDevices": [{"name": "d", "devicePath": "/opt"}]},
+        ],
     }});
     (spec, pod)
 }
