@@ -278,7 +278,7 @@ fn told(unread: Unread) -> (String, Unknown) {
             names.truncate(MOST_NAMES);
             let names = names.join(", ");
             let why = format!("is not one but several: {names}{more}; give its labels to one only");
-            (why, Unknown::Hopeless)
+            (why, Unknown::Several)
         }
         Unread::Unserved(why) => (format!("cannot be read: {why}"), Unknown::Awaited),
         Unread::Refused(why) => (format!("cannot be read: {why}"), Unknown::Refused),

@@ -4,7 +4,7 @@ use api_types::templates::{ObservedCompletion, OtherObject};
 use serde_json::Value;
 use template_language::go_format;
 
-use super::condition::{Condition, Expected, Truth};
+use super::condition::{Condition, Expected, Possible, Truth};
 use super::{Evidence, NotDone, Unknown, Wording, shown, shown_problem};
 use crate::values::field_path::{FieldPath, PathProblem};
 
@@ -52,7 +52,9 @@ impl Completion {
         match failed.map(|failed| failed.needs_others_to_fail(evidence, wording)) {
             Some(Dependence::Others) => true,
             Some(Dependence::Ended) => false,
-            Some(Dependence::Nothing) | None => self.succeeded.needs_others(evidence),
+            Some(Dependence::Nothing) | None => {
+                matches!(self.succeeded.can_hold(evidence), Possible::Depends { .. })
+            }
         }
     }
 
@@ -136,41 +138,37 @@ impl Condition {
         if let Self::Value(expected) = self {
             return expected.check_failed(evidence.object, wording);
         }
-        let mut truth = self.of(evidence);
-        // Something of the stamped object is missing, so that it does not hold, whatever the others say.
-        if matches!(truth, Truth::NotKnown { .. }) && !self.can_hold(evidence) {
-            truth = self.of(evidence.without_others());
-        }
-        match truth {
-            Truth::Holds => Err(NotDone::Failed(format!(
+        match self.can_hold(evidence) {
+            Possible::Yes => Err(NotDone::Failed(format!(
                 "{}failure condition holds: {self}",
                 wording.subject
             ))),
-            Truth::HoldsNot(_)
-            | Truth::NotKnown {
-                unknown: Unknown::Awaited | Unknown::Unasked,
-                ..
-            } => Ok(()),
             // It may have failed.
-            Truth::NotKnown { why, unknown } => Err(unknown.not_done(why)),
+            Possible::Depends { why, unknown } => Err(unknown.not_done(why)),
+            Possible::No => match self.of(evidence) {
+                // Somebody has to correct a path.
+                Truth::NotKnown {
+                    why,
+                    unknown: unknown @ Unknown::Hopeless,
+                } => Err(unknown.not_done(why)),
+                Truth::Holds | Truth::HoldsNot(_) | Truth::NotKnown { .. } => Ok(()),
+            },
         }
     }
 
-    /// What [`Self::check_failed`] depends on.
+    /// What [`Self::check_failed`] depends on. `evidence` has none of the other objects.
     pub(super) fn needs_others_to_fail(
         &self,
         evidence: Evidence<'_>,
         wording: Wording,
     ) -> Dependence {
         let ends = self.check_failed(evidence, wording).is_err();
-        let may_differ = self.reads_others() && self.of(evidence) != Truth::Holds;
-        if self.needs_others(evidence) || (ends && may_differ) {
-            return Dependence::Others;
-        }
-        if ends {
-            Dependence::Ended
-        } else {
-            Dependence::Nothing
+        match (ends, self.can_hold(evidence)) {
+            (_, Possible::Depends { .. }) => Dependence::Others,
+            // What others say may decide, so that nobody asks about a path that does not fit.
+            (true, Possible::No) if self.reads_others() => Dependence::Others,
+            (true, Possible::No | Possible::Yes) => Dependence::Ended,
+            (false, Possible::No | Possible::Yes) => Dependence::Nothing,
         }
     }
 

@@ -45,6 +45,59 @@ pub(crate) enum Truth {
     NotKnown { why: String, unknown: Unknown },
 }
 
+/// Whether something can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Possible {
+    /// It is.
+    Yes,
+    /// It is not, before something changes.
+    No,
+    /// It depends on what cannot be read.
+    Depends { why: String, unknown: Unknown },
+}
+
+impl Possible {
+    fn of(truth: Truth, holding: bool) -> Self {
+        match truth {
+            Truth::NotKnown {
+                why,
+                unknown:
+                    unknown @ (Unknown::Refused
+                    | Unknown::Unavailable
+                    | Unknown::Several
+                    | Unknown::Unasked),
+            } => Self::Depends { why, unknown },
+            Truth::Holds if holding => Self::Yes,
+            Truth::HoldsNot(_) if !holding => Self::Yes,
+            Truth::Holds | Truth::HoldsNot(_) | Truth::NotKnown { .. } => Self::No,
+        }
+    }
+
+    fn all(parts: impl Iterator<Item = Self>) -> Self {
+        let mut all = Self::Yes;
+        for part in parts {
+            match part {
+                Self::No => return Self::No,
+                Self::Depends { .. } if all == Self::Yes => all = part,
+                Self::Yes | Self::Depends { .. } => {}
+            }
+        }
+        all
+    }
+
+    fn any(parts: impl Iterator<Item = Self>) -> Self {
+        let mut any = Self::No;
+        for part in parts {
+            match part {
+                Self::Yes => return Self::Yes,
+                Self::Depends { .. } if any == Self::No => any = part,
+                Self::No | Self::Depends { .. } => {}
+            }
+        }
+        any
+    }
+}
+
 impl Condition {
     /// `others` are the objects that the template reads beside the stamped one.
     pub(crate) fn new(
@@ -103,30 +156,28 @@ impl Condition {
         }
     }
 
-    /// Whether it depends on other objects whether it holds. `evidence` has none of them.
-    pub(crate) fn needs_others(&self, evidence: Evidence<'_>) -> bool {
-        self.reads_others() && self.can_hold(evidence) && self.of(evidence) != Truth::Holds
+    /// Whether it holds, or could with something else in the other objects that are not known: unread, refused, one of
+    /// several. What is not there is known to be so.
+    pub(super) fn can_hold(&self, evidence: Evidence<'_>) -> Possible {
+        self.can_be(true, evidence)
     }
 
-    /// Whether it holds, or could with some values in the other objects.
-    pub(super) fn can_hold(&self, evidence: Evidence<'_>) -> bool {
+    /// Whether it holds, or fails if that is asked for.
+    fn can_be(&self, holding: bool, evidence: Evidence<'_>) -> Possible {
         match self {
-            Self::Value(expected) => expected.of(evidence) == Truth::Holds,
-            Self::OfOther(..) => true,
-            Self::AllOf(parts) => parts.iter().all(|part| part.can_hold(evidence)),
-            Self::AnyOf(parts) => parts.iter().any(|part| part.can_hold(evidence)),
-            Self::Not(part) => part.can_fail(evidence),
-        }
-    }
-
-    /// Whether it does not hold, or could not.
-    fn can_fail(&self, evidence: Evidence<'_>) -> bool {
-        match self {
-            Self::Value(expected) => matches!(expected.of(evidence), Truth::HoldsNot(_)),
-            Self::OfOther(..) => true,
-            Self::AllOf(parts) => parts.iter().any(|part| part.can_fail(evidence)),
-            Self::AnyOf(parts) => parts.iter().all(|part| part.can_fail(evidence)),
-            Self::Not(part) => part.can_hold(evidence),
+            Self::Value(expected) => Possible::of(expected.of(evidence), holding),
+            Self::OfOther(other, _, expected) => {
+                Possible::of(expected.of_other(*other, evidence), holding)
+            }
+            Self::AllOf(parts) | Self::AnyOf(parts) => {
+                let parts = parts.iter().map(|part| part.can_be(holding, evidence));
+                if matches!(self, Self::AllOf(_)) == holding {
+                    Possible::all(parts)
+                } else {
+                    Possible::any(parts)
+                }
+            }
+            Self::Not(part) => part.can_be(!holding, evidence),
         }
     }
 

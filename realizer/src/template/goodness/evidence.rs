@@ -31,8 +31,10 @@ pub(crate) struct Evidence<'a> {
 pub(crate) enum Unknown {
     /// It comes by itself.
     Awaited,
-    /// Somebody who corrects a path, or which objects there are.
+    /// Somebody who corrects a path.
     Hopeless,
+    /// Somebody who corrects which objects there are.
+    Several,
     /// A right.
     Refused,
     /// An answer of the API server.
@@ -48,14 +50,6 @@ impl<'a> Evidence<'a> {
             object,
             veil: Veil::over(object, inputs),
             others,
-        }
-    }
-
-    /// The stamped object alone.
-    pub(super) fn without_others(self) -> Self {
-        Self {
-            others: &[],
-            ..self
         }
     }
 
@@ -83,7 +77,7 @@ impl Unknown {
     pub(super) fn not_done(self, why: String) -> NotDone {
         match self {
             Self::Awaited | Self::Unasked => NotDone::Condition(why),
-            Self::Hopeless => NotDone::Hopeless(why),
+            Self::Hopeless | Self::Several => NotDone::Hopeless(why),
             Self::Refused => NotDone::Refused(why),
             Self::Unavailable => NotDone::Unavailable(why),
         }
