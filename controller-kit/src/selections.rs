@@ -150,6 +150,8 @@ struct Follower {
     /// Uid of the account with whose rights it reads.
     account: String,
     selections: Vec<Followed>,
+    /// What was asked for up to here is too old for any selection that comes anew.
+    outdated: u64,
 }
 
 /// A selection of an owner.
@@ -216,9 +218,10 @@ impl Selections {
             account.clone_into(&mut follower.account);
         }
         if follower.followed(selection).is_none() {
+            let outdated = follower.outdated;
             follower.selections.push(Followed {
                 selection: selection.clone(),
-                outdated: 0,
+                outdated,
             });
         }
         let held = known.watches.get(selection);
@@ -252,6 +255,19 @@ impl Selections {
         let asked = known.asked;
         let follower = known.followers.get_mut(owner);
         if let Some(followed) = follower.and_then(|it| it.followed(selection)) {
+            followed.outdated = asked;
+        }
+    }
+
+    /// The same of all that the owner selects: it may have applied something, and it is not known for which step.
+    pub(crate) fn outdate_all(&self, owner: &ObjectKey) {
+        let mut known = self.known.lock();
+        let asked = known.asked;
+        let Some(follower) = known.followers.get_mut(owner) else {
+            return;
+        };
+        follower.outdated = asked;
+        for followed in &mut follower.selections {
             followed.outdated = asked;
         }
     }
@@ -419,12 +435,16 @@ impl Known {
         follower.selections.retain(|followed| {
             let selection = &followed.selection;
             let stays = selections.contains(selection);
-            if !stays && let Some(watch) = self.watches.get(selection) {
-                watch.users.lock().remove(owner);
+            if !stays {
+                // It may come back before anything is read anew.
+                follower.outdated = follower.outdated.max(followed.outdated);
+                if let Some(watch) = self.watches.get(selection) {
+                    watch.users.lock().remove(owner);
+                }
             }
             stays
         });
-        if follower.selections.is_empty() {
+        if follower.selections.is_empty() && follower.outdated == 0 {
             self.followers.remove(owner);
         }
     }

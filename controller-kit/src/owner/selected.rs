@@ -75,6 +75,16 @@ impl OwnerShell {
     pub async fn select(&self, wanted: Wanted<'_>) -> Result<Selected, SubmitError> {
         let served = match self.submitter.mapper().served(&wanted.kind).await {
             Ok(served) => served,
+            // Nothing depends on it.
+            Err(_) if !wanted.is_needed => {
+                return Ok(Selected {
+                    object: Err(Unselected::Unneeded),
+                    selection: None,
+                    again: None,
+                    awaited: Vec::new(),
+                    unwatched: None,
+                });
+            }
             Err(error) => {
                 return match SubmitError::of_lookup(&error) {
                     Some(prevented) => Err(prevented),
