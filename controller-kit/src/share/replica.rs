@@ -8,6 +8,7 @@ mod beats;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -34,6 +35,9 @@ pub const TOGETHER: &str = "carto.run/replicas";
 /// Where the record stands.
 pub const RECORD: &str = "carto.run/replicas";
 
+/// Over this time those are spread that would all do something at once.
+const SPREAD: Duration = Duration::from_millis(200);
+
 /// How often one attempt looks again after a conflict: as many others may be faster.
 const ATTEMPTS: usize = MOST_REPLICAS;
 
@@ -49,6 +53,8 @@ struct Replica {
     /// The Lease, while somebody holds it alone.
     observed: Option<Observed>,
     heard: Heard,
+    /// How much later than others it does what all are to do at the same time.
+    spread: Duration,
     /// When the last successful renewal was sent. `None`: nothing is worked on.
     renewed: Option<Instant>,
     /// Whether it has been in a record, of which others than this process must then know.
@@ -151,6 +157,7 @@ impl Replica {
             share,
             observed: None,
             heard: Heard::default(),
+            spread: SPREAD.mul_f64(f64::from(u8::try_from(process % 256).unwrap_or(0)) / 256.0),
             renewed: None,
             was_in: false,
             said: None,
@@ -159,8 +166,13 @@ impl Replica {
 
     async fn run(mut self, done: CancellationToken) {
         let mut beats = Beats::new(&self.leases, &self.settings.name);
+        let mut next = Instant::now();
         loop {
-            let next = Instant::now() + self.settings.retry;
+            // One that is early, because somebody was silent, moves no other: all that hear of it would renew as one ever after.
+            let now = Instant::now();
+            if next <= now {
+                next = now + self.settings.retry;
+            }
             let silence = tokio::select! {
                 biased;
                 () = done.cancelled() => break,
@@ -175,25 +187,24 @@ impl Replica {
         self.leave().await;
     }
 
-    /// Waits for the next renewal: not a moment longer than the deadline, and no later than somebody has been silent for
-    /// long.
+    /// Waits for the next renewal: not a moment longer than the deadline, and hardly later than somebody has been silent for
+    /// long. All hear of a beat at the same time, so each waits a little of its own.
     async fn rest(&mut self, next: Instant, mut silence: Option<Instant>, beats: &mut Beats) {
         let share = self.share.clone();
+        let mut stops = std::pin::pin!(share.stops());
         loop {
-            let wake = [self.deadline(), silence].into_iter().flatten();
+            let silence_told = silence.map(|at| at + self.spread);
+            let wake = [self.deadline(), silence_told].into_iter().flatten();
             let wake = wake.fold(next, Instant::min);
             tokio::select! {
                 biased;
                 // Others wait to be told.
-                () = share.stops() => return,
+                () = &mut stops => return,
                 () = tokio::time::sleep_until(wake) => return,
                 record = beats.next(), if self.renewed.is_some() => {
                     let now = Instant::now();
-                    let (silent, next) = self.heard.silent(&record, &self.settings, now);
-                    if !silent.is_empty() {
-                        return;
-                    }
-                    silence = next;
+                    let (silent, later) = self.heard.silent(&record, &self.settings, now);
+                    silence = if silent.is_empty() { later } else { Some(now) };
                 }
             }
         }
@@ -260,13 +271,15 @@ impl Replica {
             self.leases.create(&PostParams::default(), &lease).await?;
             return Ok(self.written(&record, sent, None));
         };
-        let observed = Observed::update(self.observed.take(), lease, sent);
-        let Some(record) = self.record_in(&observed, sent) else {
+        // Nobody is heard of before that was asked for is answered.
+        let now = Instant::now();
+        let observed = Observed::update(self.observed.take(), lease, now);
+        let Some(record) = self.record_in(&observed, now) else {
             self.share.forgotten();
             self.observed = Some(observed);
             return Ok(Renewed::Waits);
         };
-        let (silent, next) = self.heard.silent(&record, &self.settings, sent);
+        let (silent, next) = self.heard.silent(&record, &self.settings, now);
         if !self.may_be_in(&record, &silent) {
             self.share.forgotten();
             return Ok(Renewed::Waits);

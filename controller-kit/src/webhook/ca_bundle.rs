@@ -30,6 +30,8 @@ use crate::shared_secret::SharedSecret;
 const PAUSE: Duration = Duration::from_secs(5);
 /// The longest wait after patches that fail: what they are refused for may be mended by nobody for long.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+/// After a configuration was written, all API servers have it.
+const HEARD_AFTER: Duration = Duration::from_secs(5);
 /// Who asks cert-manager for the bundle does not want ours.
 const INJECTED_BY_OTHERS: &str = "cert-manager.io/inject-ca-from";
 
@@ -49,8 +51,8 @@ impl<K> WebhookConfiguration for K where
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trust {
     is_given: Arc<AtomicBool>,
-    /// The bundle that the configuration was last seen with.
-    told: Arc<Mutex<String>>,
+    /// The bundle that the configuration has, and since when.
+    told: Arc<Mutex<Option<(String, Instant)>>>,
 }
 
 impl Trust {
@@ -59,16 +61,20 @@ impl Trust {
         self.is_given.load(Ordering::Relaxed)
     }
 
-    /// Whether it has been told of this bundle, or there is no configuration by which it would ask.
+    /// Whether it has been told of this bundle for long enough to have heard, or there is no configuration by which it would
+    /// ask.
     pub(super) fn knows(&self, bundle: &str) -> bool {
-        *self.told.lock() == *bundle
+        let told = self.told.lock();
+        let told = told.as_ref().filter(|(told, _)| told == bundle);
+        told.is_some_and(|(_, since)| since.elapsed() >= HEARD_AFTER)
     }
 
+    /// What the configuration has now: this bundle, or another one.
     fn found(&self, is_given: bool, bundle: Option<&str>) {
         self.is_given.store(is_given, Ordering::Relaxed);
         let mut told = self.told.lock();
-        if let Some(bundle) = bundle.filter(|it| **it != **told) {
-            bundle.clone_into(&mut told);
+        if told.as_ref().map(|(told, _)| &**told) != bundle {
+            *told = bundle.map(|bundle| (bundle.to_owned(), Instant::now()));
         }
     }
 }
