@@ -125,6 +125,11 @@ impl<E: Entry> Reflector<E> {
         }
     }
 
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.kept.read().len()
+    }
+
     /// Whether there is no entry.
     #[cfg(test)]
     fn is_empty(&self) -> bool {

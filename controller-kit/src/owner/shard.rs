@@ -25,7 +25,7 @@ use crate::args::ShardArgs;
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 use crate::reflect::{Events, Selection, Watched, key_of};
 use crate::scheduler::Next;
-use crate::share::{MayShare, PAGE_BESIDE};
+use crate::share::{Held, MayShare, PAGE_BESIDE};
 use crate::stamped::ObjectKey;
 
 /// An owner that was there is believed to be there for as long: what changes around it may have it asked for often.
@@ -98,14 +98,14 @@ impl Shard {
     /// What happens to its owners. The API server selects by labels, and by one namespace but not by several: then those of
     /// other namespaces are dropped on arrival. A watch for each namespace would be as many connections, and listings that
     /// have to be put together.
-    pub(crate) fn events(&self, kind: Watched, client: kube::Client) -> Events {
+    /// `held` counts those that are followed.
+    pub(crate) fn events(&self, kind: Watched, client: kube::Client, held: Held) -> Events {
         let Some(share) = &self.share.0 else {
             return self.selected(&kind, client, None);
         };
         let shard = self.clone();
-        share.owners(Arc::new(move |namespace: Option<&str>| {
-            shard.selected(&kind, client.clone(), namespace)
-        }))
+        let open = move |namespace: Option<&str>| shard.selected(&kind, client.clone(), namespace);
+        share.owners(Arc::new(open), held)
     }
 
     /// In one namespace, or in all that it selects.

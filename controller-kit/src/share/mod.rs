@@ -21,6 +21,7 @@ mod view;
 pub(crate) use gained::{Beside, DueListing, Gained, Growth, Open, PAGE_BESIDE};
 pub use own::{MayShare, OwnShare, Permit};
 pub use part::{Part, Share};
+pub(crate) use reading::Held;
 pub use record::{Entry, MOST_REPLICAS, Myself, Numbered, Record};
 pub(crate) use replica::take_part;
 pub use replica::{RECORD, TOGETHER};

@@ -13,21 +13,26 @@ use super::{OwnShare, Share};
 use crate::cluster::chain;
 use crate::reflect::{Events, key_of};
 
+/// How many there are.
+pub(crate) type Held = Arc<dyn Fn() -> usize + Send + Sync>;
+
 impl OwnShare {
     /// The events of the owners that are accepted: what is gained is read whenever a listing is due, and those of others are
     /// dropped on arrival. Before anything is known of the share nothing is asked, and nothing is asked for no share.
-    pub(crate) fn owners(self: &Arc<Self>, open: Open) -> Events {
+    ///
+    /// `held` counts the owners that are followed.
+    pub(crate) fn owners(self: &Arc<Self>, open: Open, held: Held) -> Events {
         let reading = Reading {
             due: self.due_listings(),
             share: self.clone(),
             open,
+            held,
             events: None,
             beside: None,
             listing: 0,
             is_open: false,
             is_listed: false,
             is_whole: false,
-            shown: 0,
         };
         stream::unfold(reading, |mut reading| async move {
             let event = reading.next().await?;
@@ -42,6 +47,7 @@ struct Reading {
     share: Arc<OwnShare>,
     due: signal::Receiver<DueListing>,
     open: Open,
+    held: Held,
     events: Option<Events>,
     beside: Option<Beside>,
     listing: u64,
@@ -51,8 +57,6 @@ struct Reading {
     is_listed: bool,
     /// Whether the watch has shown all that was accepted when it began, and all changes since.
     is_whole: bool,
-    /// How many have been listed.
-    shown: usize,
 }
 
 /// What comes next.
@@ -108,7 +112,7 @@ impl Reading {
     /// Only what is gained is listed if the rest is known.
     fn list_due(&mut self) {
         let due = self.due.borrow_and_update().clone();
-        match due.since(self.listing, self.shown) {
+        match due.since(self.listing, (self.held)()) {
             None => {}
             Some(Gained::Namespaces(namespaces)) if self.is_whole && self.beside.is_none() => {
                 self.listing = due.number;
@@ -134,11 +138,9 @@ impl Reading {
             Ok(Event::Init) => {
                 self.is_whole = false;
                 self.beside = None;
-                self.shown = 0;
             }
-            Ok(Event::InitApply(_)) => self.shown += 1,
             Ok(Event::InitDone) => self.is_listed = true,
-            Ok(Event::Apply(_) | Event::Delete(_)) | Err(_) => {}
+            Ok(Event::InitApply(_) | Event::Apply(_) | Event::Delete(_)) | Err(_) => {}
         }
         Some(event)
     }
@@ -160,10 +162,9 @@ impl Reading {
     }
 
     /// A namespace that was gained holds this.
-    fn listed(&mut self, object: Value) -> Option<Event<Value>> {
+    fn listed(&self, object: Value) -> Option<Event<Value>> {
         let is_gone = self.beside.as_ref()?.is_gone(&object);
         let is_shown = !is_gone && self.accepts(&object);
-        self.shown += usize::from(is_shown);
         is_shown.then_some(Event::Apply(object))
     }
 

@@ -35,8 +35,8 @@ pub const TOGETHER: &str = "carto.run/replicas";
 /// Where the record stands.
 pub const RECORD: &str = "carto.run/replicas";
 
-/// Over this time those are spread that would all do something at once.
-const SPREAD: Duration = Duration::from_millis(200);
+/// Those that hear of something at the same time are spread over so much for each of them.
+const SPREAD: Duration = Duration::from_millis(50);
 
 /// How often one attempt looks again after a conflict: as many others may be faster.
 const ATTEMPTS: usize = MOST_REPLICAS;
@@ -53,14 +53,25 @@ struct Replica {
     /// The Lease, while somebody holds it alone.
     observed: Option<Observed>,
     heard: Heard,
-    /// How much later than others it does what all are to do at the same time.
-    spread: Duration,
+    /// When its turn is among those that are to do something at the same time: from 0 to 1.
+    turn: f64,
+    /// The record as it was written last.
+    seen: Seen,
     /// When the last successful renewal was sent. `None`: nothing is worked on.
     renewed: Option<Instant>,
     /// Whether it has been in a record, of which others than this process must then know.
     was_in: bool,
     /// Why it is kept out, which is logged once.
     said: Option<&'static str>,
+}
+
+/// What is remembered of a record.
+#[derive(Default)]
+struct Seen {
+    /// Number of the newest view.
+    view: u64,
+    /// How many share the owners.
+    replicas: u32,
 }
 
 /// What came of a renewal.
@@ -157,7 +168,8 @@ impl Replica {
             share,
             observed: None,
             heard: Heard::default(),
-            spread: SPREAD.mul_f64(f64::from(u8::try_from(process % 256).unwrap_or(0)) / 256.0),
+            turn: f64::from(u8::try_from(process % 256).unwrap_or(0)) / 256.0,
+            seen: Seen::default(),
             renewed: None,
             was_in: false,
             said: None,
@@ -188,13 +200,14 @@ impl Replica {
     }
 
     /// Waits for the next renewal: not a moment longer than the deadline, and hardly later than somebody has been silent for
-    /// long. All hear of a beat at the same time, so each waits a little of its own.
+    /// long, or another view is there. All hear of that at the same time, so each waits a little of its own.
     async fn rest(&mut self, next: Instant, mut silence: Option<Instant>, beats: &mut Beats) {
         let share = self.share.clone();
         let mut stops = std::pin::pin!(share.stops());
         loop {
-            let silence_told = silence.map(|at| at + self.spread);
-            let wake = [self.deadline(), silence_told].into_iter().flatten();
+            let own = SPREAD.mul_f64(self.turn) * self.seen.replicas;
+            let early = silence.map(|at| at + own);
+            let wake = [self.deadline(), early].into_iter().flatten();
             let wake = wake.fold(next, Instant::min);
             tokio::select! {
                 biased;
@@ -204,7 +217,8 @@ impl Replica {
                 record = beats.next(), if self.renewed.is_some() => {
                     let now = Instant::now();
                     let (silent, later) = self.heard.silent(&record, &self.settings, now);
-                    silence = if silent.is_empty() { later } else { Some(now) };
+                    let is_news = !silent.is_empty() || record.newest().number != self.seen.view;
+                    silence = if is_news { silence.min(Some(now)).or(Some(now)) } else { later };
                 }
             }
         }
@@ -365,7 +379,12 @@ impl Replica {
         self.said = None;
         self.renewed = Some(sent);
         self.share.seen(record, sent + self.settings.renew_deadline);
-        self.metrics.replicas(record.replicas().count());
+        let replicas = record.replicas().count();
+        self.seen = Seen {
+            view: record.newest().number,
+            replicas: u32::try_from(replicas).unwrap_or(u32::MAX),
+        };
+        self.metrics.replicas(replicas);
         Renewed::Works { silence }
     }
 

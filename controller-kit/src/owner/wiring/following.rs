@@ -56,12 +56,13 @@ pub(super) fn follow_owners(shell: &Arc<OwnerShell>, process: &Process, work: &m
         accounts.metadata(client()),
         move |change| listener.account_changed(&change),
     );
-    let listener = shell.clone();
+    let (listener, owners) = (shell.clone(), shell.owners.clone());
+    let held = Arc::new(move || owners.len());
     work.follow(
         tasks,
         "owner-watch",
         &shell.owners,
-        shell.shard.events(shell.kind.watched(), client()),
+        shell.shard.events(shell.kind.watched(), client(), held),
         move |change| listener.owner_changed(&change),
     );
     follow_rights(shell, process);

@@ -276,9 +276,10 @@ impl Survivor {
         let mut three = OneOfThree::new();
         let share = three.share.clone();
         let opened = server.clone();
-        let mut events = share.owners(Arc::new(move |namespace: Option<&str>| {
-            opened.open(namespace)
-        }));
+        let open = move |namespace: Option<&str>| opened.open(namespace);
+        // A third of all.
+        let held = || teams().count() * OWNERS_EACH / 3;
+        let mut events = share.owners(Arc::new(open), Arc::new(held));
         three.begins();
         grows(&share, 0);
         let nothing = tokio::time::timeout(Duration::from_millis(1), events.next()).await;
