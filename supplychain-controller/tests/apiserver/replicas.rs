@@ -193,9 +193,8 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
         let death = one_dies(&stage, &mut processes, &namespaces, kind).await;
         served.push(death.served);
         if death.served <= SERVED_AGAIN {
-            let logs = || processes.values().map(told_of_shares).collect::<String>();
             let expected = BTreeSet::from(["in one"]);
-            assert_eq!(death.listed, expected, "{}", logs());
+            assert_eq!(death.listed, expected, "{}", told_by(&processes));
         }
         share(&stage, &place, &["r0", "r2"]).await;
         if served.last() <= Some(&SERVED_AGAIN) {
@@ -233,11 +232,12 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
     .await;
 }
 
-/// What a process says besides its reconciles.
-fn told_of_shares(process: &Another) -> String {
-    let log = process.log();
-    let told = log.lines().filter(|line| !line.contains("\"version\""));
-    told.map(|line| format!("{line}\n")).collect()
+/// What they say besides their reconciles.
+fn told_by(processes: &BTreeMap<&str, Another>) -> String {
+    let logs: Vec<String> = processes.values().map(Another::log).collect();
+    let lines = logs.iter().flat_map(|log| log.lines());
+    let told = lines.filter(|line| !line.contains("\"version\""));
+    told.collect::<Vec<_>>().join("\n")
 }
 
 /// Owners that it may have under way at once.
