@@ -163,15 +163,15 @@ impl<'w> Walk<'w> {
         let submitted = match self.send(submission, &needed, listed).await {
             Ok(submitted) => submitted,
             Err(error) => {
+                // Without an answer it may have been carried out.
+                let owner = self.applicant.key();
+                self.shell.selections.outdate_all(&owner);
                 let step = submission.resource.as_str();
                 return Ok(self.bear(step, error)?.map(Observation::Failed));
             }
         };
         if let Observation::Failed(failure) = &submitted.observation {
             self.await_what_failed(failure.kind, kind.as_ref(), submission);
-            // It may have been carried out.
-            let owner = self.applicant.key();
-            self.shell.selections.outdate_all(&owner);
         }
         if let Some(text) = submitted.unwatched {
             self.unwatched.insert(text);
@@ -320,10 +320,9 @@ impl<'w> Walk<'w> {
 
     /// From here on the objects that were read are watched for this owner, and no others.
     pub fn retain_selections(&mut self) {
-        // A walk that ended early did not come to all of them.
         let (owner, followed) = (self.applicant.key(), &self.shell.selections);
         if self.is_broken_off() {
-            // What was applied may not have been followed by a look at what the rules read besides.
+            // It did not come to all of them, and may have applied something without a look at what the rules read besides.
             followed.outdate_all(&owner);
         } else {
             followed.retain(&owner, &self.selections);
