@@ -7,6 +7,7 @@
 
 mod completion;
 mod condition;
+mod dependence;
 mod evidence;
 mod pair;
 
@@ -14,7 +15,7 @@ use api_types::Template;
 use api_types::templates::{InputOnStatus, OtherObject, SuccessRules};
 use serde_json::{Value, json};
 
-use self::completion::{Completion, Dependence, Generation};
+use self::completion::{Completion, Generation};
 use self::condition::Condition;
 use self::pair::PathPair;
 
@@ -286,29 +287,6 @@ impl Readiness {
             completion.check(evidence, self.wording)?;
         }
         self.check_inputs(evidence, wanted)
-    }
-
-    /// See [`Goodness::needs_others`]. What [`Readiness::check`] comes to by the stamped object alone ends it here, too.
-    fn needs_others(&self, object: &Value, is_run: bool) -> bool {
-        let inputs = Taint::NONE;
-        let evidence = Evidence::of(object, &inputs, &[]);
-        let failed = self.failed.as_ref();
-        let failed = failed.filter(|_| self.generation.is_current(object));
-        match failed.map(|failed| failed.needs_others_to_fail(evidence, self.wording)) {
-            Some(Dependence::Others) => return true,
-            Some(Dependence::Ended) => return false,
-            Some(Dependence::Nothing) | None => {}
-        }
-        if self.check_generation_of_pairs(object).is_err()
-            || !self.matches.iter().all(|pair| pair.can_match(evidence))
-        {
-            return false;
-        }
-        let completion = self.completion.as_ref();
-        let completion = completion
-            .filter(|it| self.check_generation_of(it, object, is_run).is_ok())
-            .is_some_and(|it| it.needs_others(evidence, self.wording));
-        completion || self.matches.iter().any(PathPair::reads_others)
     }
 
     /// Every new object has no status at first. The Go controller, as which deployments are read, tells a fault of the template

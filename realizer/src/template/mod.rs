@@ -223,6 +223,11 @@ impl Template {
         self.attribution.is_some()
     }
 
+    /// Whether its outputs are judged as those of runs: of objects that are never changed.
+    pub(crate) fn is_judged_as_run(&self) -> bool {
+        self.is_attributed() && self.lifecycle.is_immutable()
+    }
+
     /// How a validation is judged; none of other templates.
     pub(crate) fn judgement(&self) -> Option<&Judgement> {
         match &self.goodness {

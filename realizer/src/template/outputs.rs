@@ -137,7 +137,7 @@ impl Output {
         inputs: &Taint,
         given: RuleInputs<'_>,
     ) -> Result<Self, ReadError> {
-        let is_run = template.is_attributed() && template.lifecycle.is_immutable();
+        let is_run = template.is_judged_as_run();
         template.goodness.check(object, inputs, given, is_run)?;
         let values = match &template.outputs {
             OutputPaths::Nothing => return Ok(Self::NOTHING),

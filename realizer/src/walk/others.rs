@@ -66,7 +66,7 @@ impl Waiting {
     /// Whether anything depends on the objects: not where there is nothing to judge.
     fn needs_them(&self) -> bool {
         let template = &self.at().template;
-        let is_run = template.is_attributed() && template.lifecycle.is_immutable();
+        let is_run = template.is_judged_as_run();
         let judged = |observed: &Observed| template.goodness.needs_others(&observed.object, is_run);
         match self {
             Self::Looked { .. } | Self::Read { .. } => self.found().iter().any(judged),

@@ -5,6 +5,7 @@ use serde_json::Value;
 use template_language::go_format;
 
 use super::condition::{Condition, Expected, Possible, Truth};
+use super::dependence::Dependence;
 use super::{Evidence, NotDone, Unknown, Wording, shown, shown_problem};
 use crate::values::field_path::{FieldPath, PathProblem};
 
@@ -115,17 +116,6 @@ impl Generation {
     }
 }
 
-/// What the check of `failed` depends on, as the stamped object is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dependence {
-    /// On what the other objects say.
-    Others,
-    /// On nothing else: it ends the check whatever they say.
-    Ended,
-    /// On nothing else: it does not hold, whatever they say.
-    Nothing,
-}
-
 /// What follows where a condition says that an object succeeded or failed. A single value is told in the words of the Go
 /// controller.
 impl Condition {
@@ -153,22 +143,6 @@ impl Condition {
                 } => Err(unknown.not_done(why)),
                 Truth::Holds | Truth::HoldsNot(_) | Truth::NotKnown { .. } => Ok(()),
             },
-        }
-    }
-
-    /// What [`Self::check_failed`] depends on. `evidence` has none of the other objects.
-    pub(super) fn needs_others_to_fail(
-        &self,
-        evidence: Evidence<'_>,
-        wording: Wording,
-    ) -> Dependence {
-        let ends = self.check_failed(evidence, wording).is_err();
-        match (ends, self.can_hold(evidence)) {
-            (_, Possible::Depends { .. }) => Dependence::Others,
-            // What others say may decide, so that nobody asks about a path that does not fit.
-            (true, Possible::No) if self.reads_others() => Dependence::Others,
-            (true, Possible::No | Possible::Yes) => Dependence::Ended,
-            (false, Possible::No | Possible::Yes) => Dependence::Nothing,
         }
     }
 

@@ -73,28 +73,18 @@ impl Possible {
         }
     }
 
-    fn all(parts: impl Iterator<Item = Self>) -> Self {
-        let mut all = Self::Yes;
+    /// What parts come to, of which each that is `deciding` decides; without any they are `neutral`.
+    fn together(parts: impl Iterator<Item = Self>, neutral: Self, deciding: &Self) -> Self {
+        let mut dependent = None;
         for part in parts {
-            match part {
-                Self::No => return Self::No,
-                Self::Depends { .. } if all == Self::Yes => all = part,
-                Self::Yes | Self::Depends { .. } => {}
+            if part == *deciding {
+                return part;
+            }
+            if matches!(part, Self::Depends { .. }) {
+                dependent = dependent.or(Some(part));
             }
         }
-        all
-    }
-
-    fn any(parts: impl Iterator<Item = Self>) -> Self {
-        let mut any = Self::No;
-        for part in parts {
-            match part {
-                Self::Yes => return Self::Yes,
-                Self::Depends { .. } if any == Self::No => any = part,
-                Self::No | Self::Depends { .. } => {}
-            }
-        }
-        any
+        dependent.unwrap_or(neutral)
     }
 }
 
@@ -171,11 +161,12 @@ impl Condition {
             }
             Self::AllOf(parts) | Self::AnyOf(parts) => {
                 let parts = parts.iter().map(|part| part.can_be(holding, evidence));
-                if matches!(self, Self::AllOf(_)) == holding {
-                    Possible::all(parts)
+                let (neutral, deciding) = if matches!(self, Self::AllOf(_)) == holding {
+                    (Possible::Yes, Possible::No)
                 } else {
-                    Possible::any(parts)
-                }
+                    (Possible::No, Possible::Yes)
+                };
+                Possible::together(parts, neutral, &deciding)
             }
             Self::Not(part) => part.can_be(!holding, evidence),
         }
