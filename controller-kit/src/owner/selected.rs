@@ -77,13 +77,7 @@ impl OwnerShell {
             Ok(served) => served,
             // Nothing depends on it.
             Err(_) if !wanted.is_needed => {
-                return Ok(Selected {
-                    object: Err(Unselected::Unneeded),
-                    selection: None,
-                    again: None,
-                    awaited: Vec::new(),
-                    unwatched: None,
-                });
+                return Ok(Selected::of(Err(Unselected::Unneeded), None, None));
             }
             Err(error) => {
                 return match SubmitError::of_lookup(&error) {
@@ -137,7 +131,11 @@ impl OwnerShell {
             self.selections.outdate(owner, &selection);
         }
         if !wanted.is_needed {
-            return Ok(Selected::of(Err(Unselected::Unneeded), selection, None));
+            return Ok(Selected::of(
+                Err(Unselected::Unneeded),
+                Some(selection),
+                None,
+            ));
         }
         if let Some(matches) = &matches
             && let Some(object) = self.selections.read(owner, &selection, matches, part)
@@ -178,17 +176,17 @@ impl Selected {
         selection: Selection,
         again: Option<Duration>,
     ) -> Self {
-        Self::of(object.map_err(Unselected::NotOne), selection, again)
+        Self::of(object.map_err(Unselected::NotOne), Some(selection), again)
     }
 
     fn of(
         object: Result<Arc<Value>, Unselected>,
-        selection: Selection,
+        selection: Option<Selection>,
         again: Option<Duration>,
     ) -> Self {
         Self {
             object,
-            selection: Some(selection),
+            selection,
             again,
             awaited: Vec::new(),
             unwatched: None,

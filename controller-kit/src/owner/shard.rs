@@ -98,6 +98,7 @@ impl Shard {
     /// What happens to its owners. The API server selects by labels, and by one namespace but not by several: then those of
     /// other namespaces are dropped on arrival. A watch for each namespace would be as many connections, and listings that
     /// have to be put together.
+    ///
     /// `held` counts those that are followed.
     pub(crate) fn events(&self, kind: Watched, client: kube::Client, held: Held) -> Events {
         let Some(share) = &self.share.0 else {

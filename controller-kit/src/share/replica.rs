@@ -218,7 +218,8 @@ impl Replica {
                     let now = Instant::now();
                     let (silent, later) = self.heard.silent(&record, &self.settings, now);
                     let is_news = !silent.is_empty() || record.newest().number != self.seen.view;
-                    silence = if is_news { silence.min(Some(now)).or(Some(now)) } else { later };
+                    let soonest = silence.map_or(now, |at| at.min(now));
+                    silence = if is_news { Some(soonest) } else { later };
                 }
             }
         }

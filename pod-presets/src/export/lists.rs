@@ -249,9 +249,11 @@ impl<'p> List<'p> {
             self.variable()
         );
         let is_first = format!("{own}.filter(e, {rival})[0].mountPath == e.mountPath");
-        let first = format!(" && {is_first}");
-        let is_one_of_several = self.are_slashes_nothing().then_some(&*first);
-        let value = format!("{wishes}{})", is_one_of_several.unwrap_or_default());
+        let value = if self.are_slashes_nothing() {
+            format!("{wishes} && {is_first})")
+        } else {
+            format!("{wishes})")
+        };
         let replace = format!(
             "JSONPatch{{op: \"replace\", path: {path} + \"/\" + string(i), value: {value}[0].value}}"
         );
