@@ -163,6 +163,12 @@ pub struct AppliedObject {
     /// `observedMatches`, says that it has observed its present generation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub doubtful: Vec<String>,
+    /// Digest of what the rule went by when the object was good, of 32 hexadecimal digits: what it reads on the object, and the
+    /// versions of the other objects that it reads. As long as they are the same, those are not read again. Only where the rule
+    /// reads other objects, and no value comes from a Secret. It may be older than the last time that it was good: to keep it up
+    /// to date is no reason for a write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub good_by: Option<String>,
 }
 
 /// An object of an immutable template.

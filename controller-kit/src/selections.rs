@@ -6,6 +6,8 @@
 //! They only wake, and tell that nothing has changed: what is believed is read with the owner's own rights. Owners that have
 //! one account have the same rights, and read an object once.
 
+mod read;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -13,7 +15,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use realizer::ObjectChoice;
 use serde_json::Value;
+use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
+
+pub use self::read::NotOne;
+pub(crate) use self::read::{Matches, Read};
 
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Served};
@@ -24,6 +30,9 @@ use crate::stamped::{ObjectKey, Projection};
 
 /// A watch that is refused is tried anew after this time, if no right changes before.
 const REFUSED: Duration = Duration::from_mins(5);
+
+/// Whoever asks for no more than a version waits for a watch that began less than this ago. It lists one object or a few.
+const LISTING: Duration = Duration::from_secs(1);
 
 /// Watches at a time; equal selections share one.
 const MOST_WATCHES: usize = 256;
@@ -58,10 +67,6 @@ impl Entry for Match {
     }
 }
 
-/// Which objects match, in which versions: equal as long as nothing changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Matches(BTreeSet<(Box<str>, u64)>);
-
 /// What the watch of a selection says.
 #[derive(Debug, PartialEq)]
 pub(crate) enum WatchAnswer {
@@ -71,33 +76,6 @@ pub(crate) enum WatchAnswer {
     Refused(String),
     /// Not listed yet, or one watch too many.
     Nothing,
-}
-
-/// What was read, and what the watch said just before.
-#[derive(Clone)]
-pub(crate) struct Read {
-    /// When it was asked for: see [`Selections::ask`].
-    pub(crate) asked: u64,
-    pub(crate) matches: Matches,
-    /// Which part of the object, if not all of it.
-    pub(crate) part: Option<Projection>,
-    pub(crate) object: Result<Arc<Value>, NotOne>,
-}
-
-impl Read {
-    /// Whether another read would come to the same.
-    fn holds(&self, matches: &Matches, part: Option<&Projection>) -> bool {
-        self.matches == *matches && self.part.as_ref() == part
-    }
-}
-
-/// Why there is not one object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotOne {
-    /// There is none.
-    None,
-    /// There are several: the names of the first.
-    Several(Vec<String>),
 }
 
 /// Of a selected object: its kind, its uid and its version.
@@ -110,6 +88,8 @@ struct Watch {
     /// read the same object.
     reads: HashMap<String, Vec<Read>>,
     begun: WatchOrigin,
+    /// Turns true once the API server has said whether it is refused.
+    refused: Arc<signal::Sender<bool>>,
     cancel: CancellationToken,
 }
 
@@ -251,8 +231,8 @@ impl Selections {
 
     /// Nothing that was asked for until now does for the owner.
     pub(crate) fn outdate(&self, owner: &ObjectKey, selection: &Selection) {
+        let asked = self.ask();
         let mut known = self.known.lock();
-        let asked = known.asked;
         let follower = known.followers.get_mut(owner);
         if let Some(followed) = follower.and_then(|it| it.followed(selection)) {
             followed.outdated = asked;
@@ -261,8 +241,8 @@ impl Selections {
 
     /// The same of all that the owner selects: it may have applied something, and it is not known for which step.
     pub(crate) fn outdate_all(&self, owner: &ObjectKey) {
+        let asked = self.ask();
         let mut known = self.known.lock();
-        let asked = known.asked;
         let Some(follower) = known.followers.get_mut(owner) else {
             return;
         };
@@ -279,16 +259,48 @@ impl Selections {
         selection: &Selection,
         matches: &Matches,
         part: Option<&Projection>,
-    ) -> Option<Result<Arc<Value>, NotOne>> {
+    ) -> Option<Read> {
         let mut known = self.known.lock();
-        let Known {
-            watches, followers, ..
-        } = &mut *known;
-        let follower = followers.get_mut(owner)?;
-        let outdated = follower.followed(selection)?.outdated;
-        let mut reads = watches.get(selection)?.reads.get(&follower.account)?.iter();
+        let (_, outdated, reads) = known.reads_for(owner, selection)?;
+        let mut reads = reads.iter();
         let read = reads.find(|read| read.asked > outdated && read.holds(matches, part))?;
-        Some(read.object.clone())
+        Some(read.clone())
+    }
+
+    /// Returns once the watch of the selection has an answer of the API server, or should have one.
+    pub(crate) async fn wait_for_listing(&self, selection: &Selection) {
+        let signals = || {
+            let known = self.known.lock();
+            let watch = known.watches.get(selection)?;
+            let left = LISTING.checked_sub(watch.begun.at.0.elapsed())?;
+            let (listed, refused) = (watch.matches.synced_signal(), watch.refused.subscribe());
+            Some((listed, refused, left))
+        };
+        let Some((mut listed, mut refused, left)) = signals() else {
+            return;
+        };
+        tokio::select! {
+            _ = listed.wait_for(|it| *it) => {}
+            _ = refused.wait_for(|it| *it) => {}
+            () = tokio::time::sleep(left) => {}
+        }
+    }
+
+    /// In which version what matches is there for the owner's account. None where that is not known, or where the owner has
+    /// applied something since somebody of its account read it.
+    pub(crate) fn version(
+        &self,
+        owner: &ObjectKey,
+        selection: &Selection,
+        answer: &WatchAnswer,
+    ) -> Option<String> {
+        let WatchAnswer::Matches(matches) = answer else {
+            return None;
+        };
+        let mut known = self.known.lock();
+        let (account, outdated, reads) = known.reads_for(owner, selection)?;
+        let is_known = outdated == 0 || reads.iter().any(|read| read.asked > outdated);
+        is_known.then(|| matches.seen_by(account))
     }
 
     /// The object that an owner selected, as the others hold it that read it in the same version.
@@ -304,7 +316,7 @@ impl Selections {
         })
     }
 
-    /// Begins a read. Of two reads the one that was begun later is newer.
+    /// Begins a read, or says that what was begun before is too old. Of two the one that was begun later is newer.
     pub(crate) fn ask(&self) -> u64 {
         let mut known = self.known.lock();
         known.asked += 1;
@@ -382,16 +394,20 @@ impl Selections {
             users: refused.map_or_else(Arc::default, |refused| refused.users.clone()),
             reads: HashMap::new(),
             begun,
+            refused: Arc::new(signal::Sender::new(false)),
             cancel: self.tasks.token().child_token(),
         };
         let (scheduler, users) = (self.scheduler.clone(), watch.users.clone());
         let wake = Arc::new(move || wake(&scheduler, &users));
-        let refused = wake.clone();
+        let (refused, is_refused) = (wake.clone(), watch.refused.clone());
         let following = watch.matches.clone().follow_and_tell(
             events,
             watch.cancel.clone(),
             move |_: Change<'_, Match>| wake(),
-            move || refused(),
+            move || {
+                is_refused.send_replace(true);
+                refused();
+            },
         );
         self.tasks.spawn("selection-watch", following);
         watch
@@ -399,6 +415,23 @@ impl Selections {
 }
 
 impl Known {
+    /// Of a selection that an owner follows: its account, up to where what was asked for is too old, and what the account has
+    /// read.
+    fn reads_for(
+        &mut self,
+        owner: &ObjectKey,
+        selection: &Selection,
+    ) -> Option<(&str, u64, &[Read])> {
+        let follower = self.followers.get_mut(owner)?;
+        let outdated = follower.followed(selection)?.outdated;
+        let reads = self.watches.get(selection)?.reads.get(&follower.account);
+        Some((
+            &follower.account,
+            outdated,
+            reads.map_or(&[], Vec::as_slice),
+        ))
+    }
+
     /// Whether one more watch may be started for a namespace. Where all are taken, the youngest of the namespace that has
     /// most gives way to one that has fewer; its owners look slowly from now on.
     fn has_place_for(&mut self, namespace: &str, scheduler: &Scheduler) -> bool {

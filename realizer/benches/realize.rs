@@ -48,7 +48,7 @@ impl Answers for Cluster {
     }
 
     fn read(&mut self, _: &ObjectQuery) -> FoundObject {
-        Err(Unread::Missing)
+        Err(Unread::Missing).into()
     }
 }
 

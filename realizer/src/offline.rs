@@ -51,9 +51,9 @@ use serde_json::{Value, json};
 
 use crate::template::family_members::object_ref;
 use crate::{
-    Ask, AskFeed, Beside, FoundObject, KnownObject, Labels, Looked, ObjectChoice, ObjectQuery,
-    ObjectRef, Observation, Observed, Precondition, Rendered, Submission, SubmitFailure,
-    SubmitFailureKind, Unread, Write, YttCall,
+    Ask, AskFeed, Beside, FoundObject, KnownObject, Labels, Looked, Needed, ObjectChoice,
+    ObjectQuery, ObjectRef, Observation, Observed, Precondition, Rendered, Submission,
+    SubmitFailure, SubmitFailureKind, Unread, Write, YttCall,
 };
 
 /// Answers to what a walk asks for.
@@ -126,7 +126,13 @@ impl Answers for Cluster {
 
     /// Whether a kind has namespaces is not known here: an object without one is there for all.
     fn read(&mut self, query: &ObjectQuery) -> FoundObject {
-        if !query.is_needed {
+        self.found(query).into()
+    }
+}
+
+impl Cluster {
+    fn found(&self, query: &ObjectQuery) -> Result<Arc<Value>, Unread> {
+        if query.needed != Needed::Value {
             return Err(Unread::Unneeded);
         }
         let is_it = |object: &&Value| is_asked_for(object, query);
@@ -141,9 +147,7 @@ impl Answers for Cluster {
             }
         }
     }
-}
 
-impl Cluster {
     /// The object with this name that was created first.
     pub fn object(&mut self, name: &str) -> Option<&mut Value> {
         self.present_mut(name).map(|held| &mut held.object)

@@ -10,8 +10,8 @@ use controller_kit::selections::NotOne;
 use controller_kit::stamped::ObjectKey;
 use controller_kit::submit::SubmitError;
 use controller_kit::tokens::Account;
-use realizer::ObjectChoice;
 use realizer::runnable::{Runnable, SelectError, Selected};
+use realizer::{Needed, ObjectChoice};
 
 use crate::controller::RunnableController;
 
@@ -57,7 +57,7 @@ impl RunnableController {
             most: ENOUGH,
             part: None,
             is_fresh: false,
-            is_needed: true,
+            needed: Needed::Value,
         };
         let selected = self.shell.select(wanted).await?;
         self.shell

@@ -399,6 +399,10 @@ fn applied() -> Object {
             ),
         )
         .optional(
+            "goodBy",
+            text("Digest of what its rule went by when it was good, the versions of other objects among it."),
+        )
+        .optional(
             "state",
             text("Digest of the rendering and of the values that the API server then held in its fields."),
         )

@@ -180,6 +180,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                 beside: Some(vec!["0123456789abcdef".into()]),
                 values: Some("0123456789abcdef0123456789abcdef".into()),
                 doubtful: vec!["0123456789abcdef0123456789abcdef".into()],
+                good_by: Some("0123456789abcdef0123456789abcdef".into()),
             }),
             runs: vec![StampedRun {
                 name: "app-1".into(),

@@ -1,6 +1,7 @@
 //! A chain whose templates say when their outputs are good, and let updates wait, against the same chain of the same controller
 //! without any of it: what does it cost to know what made what?
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
@@ -46,7 +47,7 @@ pub(crate) async fn measure(
     say(&format!(
         "\nN = {count} Workloads × {steps} steps with rules"
     ));
-    let world = ("attribution".to_owned(), count, block_size(count));
+    let world = ("attribution".to_owned(), count, without_rules(count).len());
     let measured = Stage::within(args, measured, world, write(By::Apply), phases);
     measured.await.map(Some)
 }
@@ -72,14 +73,25 @@ async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Attribution> {
     Ok(attribution)
 }
 
-/// Makes both kinds of owners in turn. Before a block the owners of the last one of its kind go: what follows a removal must
-/// not fall to one kind only.
+/// The owners without rules: as many blocks as of those with rules. So as many accounts need a token, and owners of one kind
+/// are removed and made again no sooner than those of the other.
+fn without_rules(count: usize) -> Vec<Key> {
+    let block = block_size(count);
+    owners(FLOOR, count.div_ceil(block) * block)
+}
+
+/// Makes both kinds of owners in turn. Once all blocks of a kind were made, those of the first go, and are made again.
 async fn cold(stage: &mut Stage<'_>) -> anyhow::Result<(Blocks, Blocks)> {
     let mut without = Blocks::default();
+    let all = without_rules(stage.count);
+    let mut turns = all.chunks(block_size(stage.count)).cycle().enumerate();
     let floor = async |stage: &mut Stage<'_>, count: usize, _: &mut CpuSeconds| {
-        let owners = owners(FLOOR, count);
-        stage.world.remove(&owners).await?;
-        let seconds = block(stage, &owners, WITHOUT_RULES, &mut without).await?;
+        let (turn, owners) = turns.next().context("there is no owner")?;
+        if turn * owners.len() >= all.len() {
+            stage.world.remove(owners).await?;
+        }
+        let owners = &owners[..count];
+        let seconds = block(stage, owners, WITHOUT_RULES, &mut without).await?;
         without.owners += count;
         Ok(seconds)
     };
@@ -88,8 +100,7 @@ async fn cold(stage: &mut Stage<'_>) -> anyhow::Result<(Blocks, Blocks)> {
         Ok((seconds, String::new()))
     };
     let cold = Blocks::measure(stage, floor, controller).await?;
-    let block = block_size(stage.count);
-    stage.world.remove(&owners(FLOOR, block)).await?;
+    stage.world.remove(&all).await?;
     Ok((cold, without))
 }
 

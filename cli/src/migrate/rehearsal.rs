@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use realizer::{
-    Ask, AskFeed, FoundObject, KnownObject, Looked, ObjectChoice, ObjectQuery, ObjectRef,
+    Ask, AskFeed, FoundObject, KnownObject, Looked, Needed, ObjectChoice, ObjectQuery, ObjectRef,
     Observation, Observed, Submission, SubmitFailure, SubmitFailureKind, Unread,
 };
 use serde_json::Value;
@@ -162,7 +162,11 @@ impl Rehearsal<'_> {
     }
 
     async fn read(&mut self, query: &ObjectQuery) -> FoundObject {
-        if !query.is_needed {
+        self.found(query).await.into()
+    }
+
+    async fn found(&mut self, query: &ObjectQuery) -> Result<Arc<Value>, Unread> {
+        if query.needed != Needed::Value {
             return Err(Unread::Unneeded);
         }
         let kind = Kind::new(&query.api_version, &query.kind);

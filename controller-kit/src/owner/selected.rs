@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use realizer::{ObjectChoice, SubmitFailure, SubmitFailureKind};
+use realizer::{Needed, ObjectChoice, SubmitFailure, SubmitFailureKind};
 use serde_json::{Value, json};
 
 use super::{Dependency, OwnerShell};
@@ -30,8 +30,8 @@ pub struct Wanted<'w> {
     pub part: Option<Projection>,
     /// Whether what was read before does not do, neither now nor later.
     pub is_fresh: bool,
-    /// Whether it is read. If not, it is watched only.
-    pub is_needed: bool,
+    /// How much of it is asked for. It is watched in any case.
+    pub needed: Needed,
 }
 
 /// What selecting came to, and what the owner waits for besides.
@@ -39,6 +39,8 @@ pub struct Wanted<'w> {
 pub struct Selected {
     /// The object.
     pub object: Result<Arc<Value>, Unselected>,
+    /// In which version it was read or, if no more was asked for, is there for the account; if that is known.
+    pub version: Option<String>,
     /// What is watched for it, if its kind is known.
     pub selection: Option<Selection>,
     /// Look again after this time: the object is not watched.
@@ -75,8 +77,8 @@ impl OwnerShell {
     pub async fn select(&self, wanted: Wanted<'_>) -> Result<Selected, SubmitError> {
         let served = match self.submitter.mapper().served(&wanted.kind).await {
             Ok(served) => served,
-            // Nothing depends on it.
-            Err(_) if !wanted.is_needed => {
+            // Whoever needs it asks for more, and is told.
+            Err(_) if wanted.needed != Needed::Value => {
                 return Ok(Selected::of(Err(Unselected::Unneeded), None, None));
             }
             Err(error) => {
@@ -93,15 +95,26 @@ impl OwnerShell {
             kind: wanted.kind.clone(),
             choice: wanted.choice.clone(),
         };
-        let rights_changes = self.dependencies.rights_changes();
-        let followed = &self.selections;
-        match followed.follow(
-            wanted.owner,
-            &wanted.account.uid,
-            &selection,
-            &served,
-            rights_changes,
-        ) {
+        let follow = || {
+            let rights_changes = self.dependencies.rights_changes();
+            let (owner, account) = (wanted.owner, &wanted.account.uid);
+            self.selections
+                .follow(owner, account, &selection, &served, rights_changes)
+        };
+        if wanted.needed == Needed::Version {
+            let answer = match follow() {
+                WatchAnswer::Nothing => {
+                    self.selections.wait_for_listing(&selection).await;
+                    follow()
+                }
+                answer => answer,
+            };
+            return Ok(Selected {
+                version: self.selections.version(wanted.owner, &selection, &answer),
+                ..Selected::of(Err(Unselected::Unneeded), Some(selection), None)
+            });
+        }
+        match follow() {
             WatchAnswer::Matches(matches) => {
                 self.read_selected(wanted, selection, &served, Some(matches))
                     .await
@@ -130,7 +143,7 @@ impl OwnerShell {
         if wanted.is_fresh {
             self.selections.outdate(owner, &selection);
         }
-        if !wanted.is_needed {
+        if wanted.needed == Needed::Nothing {
             return Ok(Selected::of(
                 Err(Unselected::Unneeded),
                 Some(selection),
@@ -138,9 +151,9 @@ impl OwnerShell {
             ));
         }
         if let Some(matches) = &matches
-            && let Some(object) = self.selections.read(owner, &selection, matches, part)
+            && let Some(read) = self.selections.read(owner, &selection, matches, part)
         {
-            return Ok(Selected::read(object, selection, None));
+            return Ok(Selected::read(read.object, read.version, selection, None));
         }
         let (submitter, namespace) = (&self.submitter, &owner.namespace);
         let asked = self.selections.ask();
@@ -152,6 +165,7 @@ impl OwnerShell {
                 return Ok(refused(&wanted, selection, served, failure));
             }
         };
+        let version = Matches::of(&found).seen_by(&account.uid);
         let object = only(found).map(|object| match part {
             None => self.selections.share(&selection, object),
             Some(part) => Arc::new(projected(&object, part)),
@@ -163,20 +177,27 @@ impl OwnerShell {
                 matches,
                 part: wanted.part.clone(),
                 object: object.clone(),
+                version: version.clone(),
             };
             self.selections.keep(&selection, &account.uid, read);
         }
-        Ok(Selected::read(object, selection, again))
+        Ok(Selected::read(object, version, selection, again))
     }
 }
 
 impl Selected {
     fn read(
         object: Result<Arc<Value>, NotOne>,
+        version: String,
         selection: Selection,
         again: Option<Duration>,
     ) -> Self {
-        Self::of(object.map_err(Unselected::NotOne), Some(selection), again)
+        // Of several, not all were listed.
+        let is_known = !matches!(object, Err(NotOne::Several(_)));
+        Self {
+            version: is_known.then_some(version),
+            ..Self::of(object.map_err(Unselected::NotOne), Some(selection), again)
+        }
     }
 
     fn of(
@@ -186,6 +207,7 @@ impl Selected {
     ) -> Self {
         Self {
             object,
+            version: None,
             selection,
             again,
             awaited: Vec::new(),
@@ -195,12 +217,10 @@ impl Selected {
 }
 
 fn unmapped(kind: &Kind, error: MapError) -> Selected {
+    let unselected = Err(Unselected::Unmapped(error));
     Selected {
-        object: Err(Unselected::Unmapped(error)),
-        selection: None,
-        again: Some(SLOW_READ),
         awaited: vec![Dependency::Group(kind.group().into())],
-        unwatched: None,
+        ..Selected::of(unselected, None, Some(SLOW_READ))
     }
 }
 
@@ -218,15 +238,14 @@ fn refused(
         ],
         _ => vec![Dependency::Group(wanted.kind.group().into())],
     };
+    let namespaced = served.namespaced;
+    let unselected = Err(Unselected::Refused {
+        failure,
+        namespaced,
+    });
     Selected {
-        object: Err(Unselected::Refused {
-            failure,
-            namespaced: served.namespaced,
-        }),
-        selection: Some(selection),
-        again: Some(SLOW_READ),
         awaited,
-        unwatched: None,
+        ..Selected::of(unselected, Some(selection), Some(SLOW_READ))
     }
 }
 

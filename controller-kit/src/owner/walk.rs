@@ -300,13 +300,13 @@ impl<'w> Walk<'w> {
             most: MOST_NAMED,
             part: Some(Projection::new(query.reads.iter().cloned())),
             is_fresh: query.is_fresh,
-            is_needed: query.is_needed,
+            needed: query.needed,
         };
         let selected = match self.shell.select(wanted).await {
             Ok(selected) => selected,
             Err(error) => {
                 let borne = self.bear(query.resource.as_str(), error)?;
-                return Ok(borne.map(|failure| Err(Unread::Unavailable(failure.message))));
+                return Ok(borne.map(|failure| Err(Unread::Unavailable(failure.message)).into()));
             }
         };
         self.selections.extend(selected.selection);
@@ -315,7 +315,10 @@ impl<'w> Walk<'w> {
         if let Some(again) = selected.again {
             self.look_again(again);
         }
-        Ok(Some(selected.object.map_err(unread)))
+        Ok(Some(FoundObject {
+            object: selected.object.map_err(unread),
+            version: selected.version,
+        }))
     }
 
     /// From here on the objects that were read are watched for this owner, and no others.

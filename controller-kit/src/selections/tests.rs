@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use super::*;
 use crate::metrics::Metrics;
 use crate::scheduler::SchedulerConfig;
@@ -51,6 +53,17 @@ fn selection(label: usize) -> Selection {
 
 fn owner(number: usize) -> ObjectKey {
     ObjectKey::new("dev", &number.to_string())
+}
+
+/// It was asked for now, and nothing matched.
+fn nothing_there(selections: &Selections) -> Read {
+    Read {
+        asked: selections.ask(),
+        matches: Matches(BTreeSet::new()),
+        part: None,
+        object: Err(NotOne::None),
+        version: String::new(),
+    }
 }
 
 /// The uid of the account that owners have.
@@ -119,6 +132,7 @@ async fn what_was_read_holds_for_the_same_matches_and_rights_whoever_reads_it() 
             matches: matches(1),
             part: part("data"),
             object: object(label),
+            version: String::new(),
         };
         selections.keep(&selection(label), ACCOUNT, read);
     }
@@ -130,7 +144,8 @@ async fn what_was_read_holds_for_the_same_matches_and_rights_whoever_reads_it() 
     let read = |number, label, version, field| {
         let matches = matches(version);
         let part = part(field);
-        selections.read(&owner(number), &selection(label), &matches, part.as_ref())
+        let read = selections.read(&owner(number), &selection(label), &matches, part.as_ref());
+        read.map(|read| read.object)
     };
     assert_eq!(read(0, 0, 1, "data"), Some(object(0)));
     assert_eq!(read(1, 1, 1, "data"), Some(object(1)));
@@ -162,6 +177,7 @@ async fn what_was_asked_for_before_an_owner_applied_something_does_for_the_other
             matches: matches.clone(),
             part: None,
             object: Err(NotOne::None),
+            version: String::new(),
         };
         selections.keep(&selection(0), ACCOUNT, read);
     };
@@ -193,10 +209,14 @@ async fn an_answer_that_comes_late_takes_the_place_of_none_that_was_asked_for_la
             matches: matches.clone(),
             part: None,
             object: Ok(Arc::new(Value::from(object))),
+            version: String::new(),
         };
         selections.keep(&selection(0), ACCOUNT, read);
     }
-    let read = || selections.read(&owner(0), &selection(0), &matches, None);
+    let read = || {
+        let read = selections.read(&owner(0), &selection(0), &matches, None);
+        read.map(|read| read.object)
+    };
     assert_eq!(read(), Some(Ok(Arc::new(Value::from("new")))));
     selections.forget_reads(&selection(0), ACCOUNT);
     assert_eq!(read(), None, "the account was refused it");
@@ -207,12 +227,7 @@ async fn reads_of_accounts_that_nobody_has_any_more_go() {
     let selections = selections();
     for (number, account) in [(0, "stays"), (1, "goes")] {
         let _ = selections.follow(&owner(number), account, &selection(0), &served(), 0);
-        let read = Read {
-            asked: selections.ask(),
-            matches: Matches(BTreeSet::new()),
-            part: None,
-            object: Err(NotOne::None),
-        };
+        let read = nothing_there(&selections);
         selections.keep(&selection(0), account, read);
     }
     selections.sweep(&|key| *key != owner(1));
@@ -233,12 +248,14 @@ async fn of_one_object_the_parts_that_were_read_last_are_kept() {
             matches: matches.clone(),
             part: part(number),
             object: Err(NotOne::None),
+            version: String::new(),
         };
         selections.keep(&selection(0), ACCOUNT, read);
     }
     let is_kept = |number| {
         let part = part(number);
         let read = selections.read(&owner(0), &selection(0), &matches, part.as_ref());
+        let read = read.map(|read| read.object);
         read.is_some()
     };
     assert!(!is_kept(0) && is_kept(1) && is_kept(MOST_PARTS));
@@ -331,4 +348,65 @@ async fn what_many_read_in_the_same_version_is_held_once() {
         selections.known.lock().objects.is_empty(),
         "nobody holds them"
     );
+}
+
+/// Of the selection that owner 0 follows.
+fn version(selections: &Selections, account: &str) -> Option<String> {
+    let answer = selections.follow(&owner(0), account, &selection(0), &served(), 0);
+    selections.version(&owner(0), &selection(0), &answer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_for_a_version_waits_a_moment_for_an_answer_of_the_api_server() {
+    let waited = async |selections: &Selections| {
+        assert_eq!(version(selections, ACCOUNT), None);
+        let begun = tokio::time::Instant::now();
+        selections.wait_for_listing(&selection(0)).await;
+        assert_eq!(version(selections, ACCOUNT), None);
+        begun.elapsed()
+    };
+    let hangs = waited(&selections()).await;
+    assert!(hangs > LISTING / 2 && hangs <= LISTING, "{hangs:?}");
+    assert!(waited(&refused_selections()).await < LISTING / 2);
+    let nobody_follows = selections();
+    nobody_follows.wait_for_listing(&selection(0)).await;
+}
+
+/// With nothing that matches.
+#[tokio::test]
+async fn a_version_is_that_of_an_account_and_none_is_told_after_an_apply_until_it_is_read() {
+    let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": "1"}, "items": []});
+    let reply = move |request: http::Request<kube::client::Body>| {
+        let list = list.to_string();
+        let is_watch = request.uri().to_string().contains("watch=true");
+        async move {
+            if is_watch {
+                return std::future::pending::<Reply>().await;
+            }
+            let body = kube::client::Body::from(list.into_bytes());
+            Reply::Ok(http::Response::new(body))
+        }
+    };
+    let selections = selections_on(kube::Client::new(tower::service_fn(reply), "default"));
+    assert_eq!(version(&selections, "first"), None, "it is not listed yet");
+    selections.wait_for_listing(&selection(0)).await;
+    let first = version(&selections, "first");
+    assert!(first.is_some());
+    assert_ne!(
+        version(&selections, "second"),
+        first,
+        "it may have other rights"
+    );
+
+    selections.outdate(&owner(0), &selection(0));
+    let read = |selections: &Selections| {
+        let read = nothing_there(selections);
+        selections.keep(&selection(0), "first", read);
+    };
+    read(&selections);
+    selections.outdate(&owner(0), &selection(0));
+    assert_eq!(version(&selections, "first"), None);
+    read(&selections);
+    assert_eq!(version(&selections, "first"), first);
 }

@@ -23,8 +23,20 @@ pub struct ObjectQuery {
     pub reads: Arc<[Vec<String>]>,
     /// Whether something was just applied: what was read before then does not do, neither now nor later.
     pub is_fresh: bool,
-    /// Whether it decides anything as the stamped object is. If not, it need not be read; but its changes are told, as it will.
-    pub is_needed: bool,
+    /// How much of it is asked for.
+    pub needed: Needed,
+}
+
+/// How much of an object is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    /// Nothing: as the stamped object is, it decides nothing. But its changes are told, as it will. The reply is
+    /// [`Unread::Unneeded`].
+    Nothing,
+    /// In which version it is there, if nobody has to be asked for that: [`FoundObject::version`].
+    Version,
+    /// What it holds.
+    Value,
 }
 
 /// Which object of a kind.
@@ -37,12 +49,30 @@ pub enum ObjectChoice {
 }
 
 /// The reply to [`Ask::Read`](super::Ask::Read).
-pub type FoundObject = Result<Arc<Value>, Unread>;
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundObject {
+    /// What it holds, if that was asked for.
+    pub object: Result<Arc<Value>, Unread>,
+    /// In which version it is there, or that it is not, and for whom that was found out: a text that is the same as long as
+    /// the owner's account is, the same objects match the query, and none of them changes. Of what was read it is the version
+    /// that was read. None if it is not known.
+    pub version: Option<String>,
+}
+
+impl From<Result<Arc<Value>, Unread>> for FoundObject {
+    /// Nothing is known of its version.
+    fn from(object: Result<Arc<Value>, Unread>) -> Self {
+        Self {
+            object,
+            version: None,
+        }
+    }
+}
 
 /// Why an object is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {
-    /// It was not asked for: see [`ObjectQuery::is_needed`].
+    /// It was not asked for: see [`Needed`].
     Unneeded,
     /// There is none.
     Missing,

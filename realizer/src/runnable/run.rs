@@ -43,7 +43,7 @@ pub type Selected = Result<Option<Arc<Value>>, SelectError>;
 ///     match run.next() {
 ///         Ask::Render(_) => run.record_rendered(Err("no ytt here".to_owned().into())),
 ///         Ask::Look(_) => run.record_looked(Ok(Vec::new())),
-///         Ask::Read(_) => run.record_read(Err(Unread::Missing)),
+///         Ask::Read(_) => run.record_read(Err(Unread::Missing).into()),
 ///         Ask::Submit(submission) => {
 ///             assert_eq!(submission.object["spec"]["revision"], "abc");
 ///             let submitted = Observed {

@@ -111,6 +111,11 @@ impl<'b> Steps<'b> {
         self.states[step].others = Some(others);
     }
 
+    /// They go with another rendering than the one that is read now.
+    pub(crate) fn forget_others(&mut self, step: usize) {
+        self.states[step].others = None;
+    }
+
     /// An update is on its way to the object.
     pub(crate) fn take_up(&mut self, step: usize, updates: Arrived) {
         self.states[step].updates = Some(updates);

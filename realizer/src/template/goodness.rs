@@ -82,6 +82,9 @@ impl Goodness {
             Self::Always | Self::Verdict(_) => Ok(()),
             Self::Done(readiness) => {
                 let object = object.ok_or(ReadError::NoObject)?;
+                if given.are_as_when_good {
+                    return Ok(());
+                }
                 let evidence = Evidence::of(object, inputs, given.others);
                 Ok(if is_run {
                     readiness.check_run(evidence)

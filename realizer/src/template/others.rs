@@ -21,7 +21,7 @@ use template_language::interpolate::Compiled;
 use crate::template::goodness::Unknown;
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::redaction::Taint;
-use crate::{FoundObject, ObjectChoice, ObjectQuery, Unread};
+use crate::{FoundObject, Needed, ObjectChoice, ObjectQuery, Unread};
 
 /// How many names a message tells of objects of which only one may be there.
 const MOST_NAMES: usize = 3;
@@ -67,6 +67,10 @@ pub(crate) struct Others {
     pub(crate) are_needed: bool,
     /// In the order of the rules.
     pub(crate) read: Vec<ReadObject>,
+    /// Which they are, in the versions that were read; none unless all are known.
+    pub(crate) versions: Vec<String>,
+    /// Whether all that the rules go by is as it was when they found the stamped object good, so that none is read.
+    pub(crate) are_as_when_good: bool,
 }
 
 /// What the context has for a text.
@@ -132,7 +136,7 @@ impl NamedObject {
                 choice: self.choice.rendered(context)?,
                 reads: Arc::clone(&self.reads),
                 is_fresh: false,
-                is_needed: true,
+                needed: Needed::Value,
             })
         };
         query().map_err(|why: String| ReadObject {
@@ -208,7 +212,7 @@ impl Text {
 impl ReadObject {
     /// What was found for a query. Nothing that is told of it holds what `taint` has.
     pub(crate) fn new(query: &ObjectQuery, found: FoundObject, taint: &Taint) -> Self {
-        let found = found.map_err(|unread| {
+        let found = found.object.map_err(|unread| {
             let (why, unknown) = told(unread);
             (taint.scrub(why), unknown)
         });

@@ -49,6 +49,7 @@ impl Basis {
         RuleInputs {
             wanted: &self.wanted,
             others: &self.others.read,
+            are_as_when_good: self.others.are_as_when_good,
         }
     }
 }

@@ -205,6 +205,7 @@ impl<'a> Conclusion<'a> {
         let conditions = self.conditions(failed);
         let unwatched = report::unwatched_event(&self.owner.status.conditions, &conditions);
         let status = self.status(conditions, failed);
+        let status = with_good_by_kept(status, &self.owner.status);
         let mut events = std::mem::take(&mut self.events);
         events.extend(unwatched);
         events.extend(self.removal_events(failed));
@@ -366,4 +367,35 @@ fn explained<'a>(entries: Vec<Entry>, results: Vec<StepResult>) -> Vec<Explained
         ..ExplainedStep::default()
     });
     steps.collect()
+}
+
+/// What rules went by spares a read after a restart. That it has changed, and nothing else, is no reason for a write.
+fn with_good_by_kept(mut status: OwnerStatus, before: &OwnerStatus) -> OwnerStatus {
+    let are_as_many = status.resources.len() == before.resources.len();
+    if !are_as_many || good_by(&status).eq(good_by(before)) {
+        return status;
+    }
+    let of_all = |status| -> Vec<Option<String>> {
+        let good_by = good_by(status);
+        good_by.map(Option::<&String>::cloned).collect()
+    };
+    let (present, former) = (of_all(&status), of_all(before));
+    set_good_by(&mut status, former);
+    if status != *before {
+        set_good_by(&mut status, present);
+    }
+    status
+}
+
+fn good_by(status: &OwnerStatus) -> impl Iterator<Item = Option<&String>> {
+    let entries = status.resources.iter();
+    entries.map(|entry| entry.applied.as_ref()?.good_by.as_ref())
+}
+
+fn set_good_by(status: &mut OwnerStatus, good_by: Vec<Option<String>>) {
+    for (entry, good_by) in status.resources.iter_mut().zip(good_by) {
+        if let Some(applied) = &mut entry.applied {
+            applied.good_by = good_by;
+        }
+    }
 }

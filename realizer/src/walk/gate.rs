@@ -47,6 +47,12 @@ pub(super) trait AfterLook: Send + Sync {
         found: Vec<Observed>,
     ) -> Ruling;
 
+    /// Whether it decides by what the rules of the template say of what is found. If not, the objects that they read besides
+    /// are not asked for yet.
+    fn judges(&self) -> bool {
+        true
+    }
+
     /// Decides where the place could not be looked at: nothing is submitted unseen.
     fn not_seen(
         self: Box<Self>,

@@ -3,6 +3,7 @@
 
 mod doubt;
 mod errors;
+mod evidence;
 mod foreign_fields;
 
 use api_types::names::{ObjectName, ResourceName};
@@ -82,6 +83,10 @@ impl Observing<'_> {
                     && let Some(applied) = &mut memory.applied
                 {
                     applied.doubtful.clear();
+                    // What is in an environment may have come from a Secret that goes in no more.
+                    let is_plain = environment.is_none();
+                    let good_by = is_plain.then(|| self.evidence_so_far(submission, &observed));
+                    applied.good_by = good_by.flatten();
                 }
                 let is_current = observed.digest.as_ref() == Some(&submission.digest);
                 let end = self.submitted(observed, write, output, Vec::new(), memory);
@@ -280,6 +285,7 @@ impl Observing<'_> {
             beside: self.expected_beside(uid, observed).filter(|_| is_told),
             values: self.values_left_in(uid, observed),
             doubtful: self.doubts_about(uid).to_vec(),
+            good_by: None,
         });
         Memory {
             applied,

@@ -56,7 +56,7 @@ use crate::{
 ///             realization.record_observed(Observation::Object { observed, write: Write::Created });
 ///         }
 ///         Ask::Look(_) => realization.record_looked(Ok(Vec::new())),
-///         Ask::Read(_) => realization.record_read(Err(Unread::Missing)),
+///         Ask::Read(_) => realization.record_read(Err(Unread::Missing).into()),
 ///         Ask::Done => break,
 ///     }
 /// }

@@ -56,6 +56,10 @@ impl AfterLook for Comparison {
             target: stamp::reference(&place.object),
         }))
     }
+
+    fn judges(&self) -> bool {
+        false
+    }
 }
 
 /// Whether what is there is the rendering, and nothing of which we do not know whether it came later. What is on its way out

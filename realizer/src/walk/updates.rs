@@ -111,6 +111,9 @@ impl AfterLook for UnknownApplied {
             }
         }
         walk.steps.put_down(at.step);
+        // They were read by the texts of the update before. If this one is in the object already, nothing is written, and
+        // they would judge it.
+        walk.steps.forget_others(at.step);
         arrived.stack.waiting.pop();
         arrived.stack.applied = Update {
             since: whole_seconds(&walk.now),

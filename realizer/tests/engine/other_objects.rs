@@ -1,10 +1,11 @@
 //! Rules that read other objects than the stamped one.
 
+use proptest::prelude::*;
 use realizer::{Observed, Unread};
 use serde_json::{Value, json};
 
 use crate::attribution::settles;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, documents};
 use crate::validation::{self, check, deployment, run, sequence};
 
 /// `build` is good once the gate of its revision is open.
@@ -95,9 +96,125 @@ fn a_step_waits_for_another_object_of_its_namespace_and_names_it() {
     assert_eq!(good(&scenario), "True/Good/");
     assert_eq!(deployed(&mut scenario), "1");
     settles(&mut scenario);
+    assert_eq!(reads(&scenario), 0, "nothing has changed");
     // It is asked for after what was submitted, and once where that was not written.
+    scenario.cluster.unwatched.insert("build".to_owned());
+    settles(&mut scenario);
     let log = &scenario.cluster.log;
     assert_eq!(log[..2], ["build: Unchanged", "build: read"], "{log:?}");
+}
+
+fn reads(scenario: &Scenario) -> usize {
+    let log = scenario.cluster.log.iter();
+    log.filter(|line| *line == "build: read").count()
+}
+
+/// After a restart, too: status says by what it was good.
+#[test]
+fn an_object_is_read_again_only_if_something_that_the_rule_goes_by_has_changed() {
+    let mut scenario = started(DOCUMENTS);
+    plant(&mut scenario, "ns", "gate-1", "yes");
+    plant(&mut scenario, "ns", "gate-2", "yes");
+    scenario.advance();
+    let good_by = |scenario: &Scenario| scenario.entry("build")["applied"]["goodBy"].clone();
+    let first = good_by(&scenario);
+    assert!(first.is_string(), "{first}");
+    settles(&mut scenario);
+    assert_eq!(reads(&scenario), 0);
+
+    // Another version of it is read. It says the same, so nothing is written, and it is read each time.
+    scenario.cluster.object("gate-1")["metadata"]["labels"]["app"] = json!("other");
+    for _ in 0..2 {
+        settles(&mut scenario);
+        assert_eq!(reads(&scenario), 1);
+    }
+    assert_eq!(good_by(&scenario), first);
+
+    // The next write says it.
+    push(&mut scenario, "2");
+    assert_ne!(good_by(&scenario), first);
+    settles(&mut scenario);
+    assert_eq!(reads(&scenario), 0);
+
+    // What is there in the same version has another meaning for another rule.
+    scenario.apply(&documents(DOCUMENTS)[0].to_string().replace("yes", "no"));
+    scenario.advance();
+    assert!(good(&scenario).contains("is not no"), "{}", good(&scenario));
+}
+
+/// What happens to a chain.
+#[derive(Clone, Debug)]
+enum Event {
+    Pushed(u8),
+    Planted(u8, &'static str),
+    Labelled(u8),
+    Pruned(u8),
+    Tampered,
+    Deleted,
+    Expects(&'static str),
+    Killed,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let said = || prop_oneof![Just("yes"), Just("no")];
+    prop_oneof![
+        (1..3_u8).prop_map(Event::Pushed),
+        (1..3_u8, said()).prop_map(|(gate, open)| Event::Planted(gate, open)),
+        (1..3_u8).prop_map(Event::Labelled),
+        (1..3_u8).prop_map(Event::Pruned),
+        Just(Event::Tampered),
+        Just(Event::Deleted),
+        said().prop_map(Event::Expects),
+        Just(Event::Killed),
+    ]
+}
+
+impl Event {
+    fn happens(&self, scenario: &mut Scenario) {
+        match *self {
+            Self::Pushed(revision) => scenario.owner["spec"]["image"] = json!(revision.to_string()),
+            Self::Planted(gate, open) => {
+                scenario.cluster.prune(&format!("gate-{gate}"));
+                plant(scenario, "ns", &format!("gate-{gate}"), open);
+            }
+            Self::Labelled(gate) => {
+                let name = format!("gate-{gate}");
+                if let Some(object) = scenario.cluster.held.object(&name) {
+                    let turn = object["metadata"]["labels"]["turn"].as_u64();
+                    object["metadata"]["labels"]["turn"] = json!(turn.unwrap_or_default() + 1);
+                }
+            }
+            Self::Pruned(gate) => scenario.cluster.prune(&format!("gate-{gate}")),
+            Self::Tampered => {
+                if scenario.cluster.names().contains(&"build") {
+                    scenario.cluster.tamper("build");
+                }
+            }
+            Self::Deleted => scenario.cluster.prune("build"),
+            Self::Expects(open) => {
+                let template = documents(DOCUMENTS)[0].to_string();
+                scenario.apply(&template.replace("\"yes\"", &format!("{open:?}")));
+            }
+            Self::Killed => scenario.advance_and_die(),
+        }
+        scenario.advance();
+    }
+}
+
+proptest! {
+    /// It spares reads, and decides nothing.
+    #[test]
+    fn what_is_not_read_again_would_have_come_to_the_same(events in prop::collection::vec(event(), 1..12)) {
+        let mut watched = started(DOCUMENTS);
+        let mut unwatched = started(DOCUMENTS);
+        unwatched.cluster.unwatched.insert("build".to_owned());
+        for event in &events {
+            event.happens(&mut watched);
+            event.happens(&mut unwatched);
+            prop_assert_eq!(good(&watched), good(&unwatched), "{:?}", event);
+            prop_assert_eq!(deployed(&mut watched), deployed(&mut unwatched), "{:?}", event);
+        }
+    }
 }
 
 #[test]
@@ -162,13 +279,15 @@ fn only_one_object_may_have_the_labels() {
     assert_eq!(deployed(&mut scenario), "1");
 }
 
+fn with_waiting_updates(documents: &str) -> String {
+    let policy = "  updatePolicy: {whenReconciling: Wait}\n  configPath";
+    documents.replace("  configPath", policy)
+}
+
 /// Each update is judged by the object that it was rendered with, not by that of the update which waits.
 #[test]
 fn an_update_that_waits_does_not_lend_its_object_to_the_one_that_is_applied() {
-    let waits = DOCUMENTS.replace(
-        "  configPath",
-        "  updatePolicy: {whenReconciling: Wait}\n  configPath",
-    );
+    let waits = with_waiting_updates(DOCUMENTS);
     let mut scenario = started(&waits);
     plant(&mut scenario, "ns", "gate-2", "yes");
     push(&mut scenario, "2");
@@ -186,6 +305,41 @@ fn an_update_that_waits_does_not_lend_its_object_to_the_one_that_is_applied() {
         "1",
         "what the first came to is not lost"
     );
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "2");
+    settles(&mut scenario);
+}
+
+/// It is too large to be kept, so that nobody knows what of it is in an object that was made anew.
+#[test]
+fn an_update_that_takes_the_place_of_one_that_is_not_kept_is_not_judged_by_its_object() {
+    let large = DOCUMENTS.replace(
+        "data: {revision: $(workload.spec.image)$}",
+        &format!(
+            "data: {{revision: $(workload.spec.image)$, large: {}}}",
+            "x".repeat(40_000)
+        ),
+    );
+    let waits = with_waiting_updates(&large);
+    let mut second = started(&large);
+    push(&mut second, "2");
+    let mut held = second.cluster.held.objects.iter();
+    let build = held.find(|held| held.object["metadata"]["name"] == "build");
+    let mut forged = build.unwrap().clone();
+    forged.object["metadata"]["uid"] = json!("forged");
+
+    let mut scenario = started(&waits);
+    plant(&mut scenario, "ns", "gate-1", "yes");
+    scenario.cluster.prune("build");
+    scenario.cluster.held.objects.push(forged);
+    push(&mut scenario, "2");
+    assert!(
+        good(&scenario).contains("[ConfigMap/gate-2] is not there"),
+        "{}",
+        good(&scenario)
+    );
+    assert_eq!(deployed(&mut scenario), Value::Null);
+    plant(&mut scenario, "ns", "gate-2", "yes");
     scenario.advance();
     assert_eq!(deployed(&mut scenario), "2");
     settles(&mut scenario);

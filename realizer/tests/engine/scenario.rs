@@ -9,7 +9,7 @@ use realizer::explanation::{Explanation, Hindrance};
 use realizer::offline::{self, Answers, drive};
 use realizer::{
     Answer, ArtifactWrite, Blueprint, FailedRemoval, Family, FoundObject, KnownArtifact,
-    KnownArtifacts, Looked, ObjectQuery, ObjectRef, Observation, Observed, Outcome, Owner,
+    KnownArtifacts, Looked, Needed, ObjectQuery, ObjectRef, Observation, Observed, Outcome, Owner,
     Realization, Rendered, Selection, StatusKey, Submission, SubmitFailure, Template,
     TemplateSource, TemplateState, Unread, Unrealized, Write, YttCall, blueprint_status,
     report_unrealized, select_blueprint,
@@ -109,6 +109,8 @@ pub(crate) struct Cluster {
     pub(crate) undone: BTreeSet<String>,
     /// By step: why the objects that its rules read beside the stamped one cannot be read.
     pub(crate) unread: BTreeMap<String, Unread>,
+    /// Steps whose other objects nobody watches.
+    pub(crate) unwatched: BTreeSet<String>,
     /// Submissions in order, as `<step>: <write>`.
     pub(crate) log: Vec<String>,
     /// By step: what the name of its last submission is derived from in place of the digest.
@@ -356,18 +358,39 @@ impl Answers for Cluster {
     }
 
     fn read(&mut self, query: &ObjectQuery) -> FoundObject {
-        let step = query.resource.as_str();
-        if query.is_needed {
-            self.log.push(format!("{step}: read"));
+        match query.needed {
+            Needed::Nothing => return self.held.read(query),
+            Needed::Version => {
+                return FoundObject {
+                    object: Err(Unread::Unneeded),
+                    version: self.version(query),
+                };
+            }
+            Needed::Value => {}
         }
+        let step = query.resource.as_str();
+        self.log.push(format!("{step}: read"));
         match self.unread.get(step) {
-            Some(why) if query.is_needed => Err(why.clone()),
-            _ => self.held.read(query),
+            Some(why) => Err(why.clone()).into(),
+            None => FoundObject {
+                version: self.version(query),
+                ..self.held.read(query)
+            },
         }
     }
 }
 
 impl Cluster {
+    /// All that an object is stands for its version.
+    fn version(&mut self, query: &ObjectQuery) -> Option<String> {
+        let query = ObjectQuery {
+            needed: Needed::Value,
+            ..query.clone()
+        };
+        let is_watched = !self.unwatched.contains(query.resource.as_str());
+        is_watched.then(|| format!("{:?}", self.held.read(&query)))
+    }
+
     fn delete(&mut self, object: &ObjectRef) -> Result<(), SubmitFailure> {
         if let Some(cause) = self.undeletable.get(&object.name) {
             return Err(cause.clone());

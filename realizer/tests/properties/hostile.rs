@@ -351,7 +351,7 @@ fn live() -> BoxedStrategy<Live> {
 impl Live {
     /// An object that a rule reads beside the stamped one.
     fn found(&self) -> FoundObject {
-        match &self.failure {
+        let object = match &self.failure {
             Some((SubmitFailureKind::Forbidden, message)) => Err(Unread::Refused(message.clone())),
             Some((SubmitFailureKind::Unavailable, message)) => {
                 Err(Unread::Unavailable(message.clone()))
@@ -364,6 +364,10 @@ impl Live {
             None => Ok(Arc::new(
                 json!({"kind": "Secret", "metadata": {"name": "x"}, "status": self.status}),
             )),
+        };
+        FoundObject {
+            object,
+            version: self.flags[0].then(|| self.sequence.to_string()),
         }
     }
 

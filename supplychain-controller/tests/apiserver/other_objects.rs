@@ -1,9 +1,10 @@
 //! Rules that read other objects than the stamped one, on a real API server: with whose rights, and what wakes the owner.
 
 use serde_json::{Value, json};
-use test_support::{AuditEvent, eventually};
+use test_support::{AuditEvent, Disturbance, eventually};
 
 use crate::immutable::WORKLOAD;
+use crate::overload::Trouble;
 use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
 
 /// `gated` hands on what it stamped once this holds.
@@ -122,11 +123,14 @@ async fn a_step_goes_on_at_once_when_the_object_comes_and_whenever_it_changes() 
     let ready = stage.ready("app", "True", "Ready").await;
     assert_eq!(stage.traffic_of_reconciles("app", 5).await, NOTHING);
 
-    // Another process finds all as it is, and reads what it does not know.
+    // Another process finds all as it is, and reads nothing: status says by what it was good.
     let stamped = stage.get("v1", "ConfigMap", "app-gated").await;
+    let (read, tokens) = (reads_of_gates(&stage), tokens(&stage));
     stage.kill_controller();
     stage.start_controller();
     stage.settle("app").await;
+    assert_eq!(reads_of_gates(&stage), read);
+    assert_eq!(self::tokens(&stage), tokens, "no token is needed");
     assert_eq!(stage.workload("app").await["status"], ready["status"]);
     assert_eq!(stage.get("v1", "ConfigMap", "app-gated").await, stamped);
     stage.delete("test.run/v1alpha1", "Test", "gate-app").await;
@@ -286,6 +290,64 @@ async fn an_object_is_read_once_the_stamped_one_has_come_so_far() {
         stage.settle("app").await;
         assert_eq!(reads_of_gates(&stage), before + 1);
     }
+}
+
+/// One that was refused was not carried out, so what was read since the apply before still does.
+#[tokio::test]
+async fn a_submission_without_an_answer_has_an_object_read_anew_and_a_refused_one_does_not() {
+    let mut stage = Stage::set().await;
+    let trouble = Trouble::with(&stage, |parts, _| {
+        let is_of_deployed = parts.uri.path().ends_with("/configmaps/app-deployed");
+        is_of_deployed.then_some(Disturbance::Broken)
+    })
+    .await;
+    stage.start_controller_as(trouble.network.kubeconfig());
+    let platform = chain(&until_open(BY_NAME));
+    stage.apply(&platform).await;
+    stage.apply(&gate("gate-app", "yes")).await;
+    stage.apply(WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    stage.settle("app").await;
+    let read = reads_of_gates(&stage);
+
+    let deploys = "data: {branch: $(config)$";
+    stage
+        .apply(&platform.replace(deploys, "data: {'no key': '', branch: $(config)$"))
+        .await;
+    stage
+        .ready("app", "False", "TemplateRejectedByAPIServer")
+        .await;
+    for turn in 0..3 {
+        let turn = json!({"metadata": {"labels": {"turn": turn.to_string()}}});
+        stage.edit_workload("app", turn).await;
+        stage.settle("app").await;
+    }
+    assert_eq!(reads_of_gates(&stage), read, "it was refused");
+
+    trouble.switch(true);
+    stage
+        .apply(&platform.replace(deploys, "data: {more: '', branch: $(config)$"))
+        .await;
+    trouble
+        .until_met("it was sent", |met| !met.is_empty())
+        .await;
+    trouble.switch(false);
+    stage.ready("app", "True", "Ready").await;
+    stage.settle("app").await;
+    assert!(
+        reads_of_gates(&stage) > read,
+        "it may have been carried out"
+    );
+}
+
+/// How many tokens were asked for.
+fn tokens(stage: &Stage) -> usize {
+    let events = stage.plane.audit_events().unwrap();
+    let is_token = |event: &&AuditEvent| {
+        let of = event.object_ref.as_ref();
+        event.stage == "ResponseComplete" && of.is_some_and(|of| of.subresource == "token")
+    };
+    events.iter().filter(is_token).count()
 }
 
 /// How often the owner's account has read one.

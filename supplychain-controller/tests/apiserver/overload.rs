@@ -28,18 +28,18 @@ const THROTTLED: Disturbance = Disturbance::Refused {
 };
 
 /// When which request met a trouble.
-type Met = Vec<(Instant, String)>;
+pub(crate) type Met = Vec<(Instant, String)>;
 
 /// Something is wrong between the controller and the API server, while it is switched on.
-struct Trouble {
-    network: LossyProxy,
+pub(crate) struct Trouble {
+    pub(crate) network: LossyProxy,
     on: Arc<AtomicBool>,
     met: Arc<Mutex<Met>>,
 }
 
 impl Trouble {
     /// What is wrong with a request, given how many met it before.
-    async fn with(
+    pub(crate) async fn with(
         stage: &Stage,
         what: impl Fn(&Parts, usize) -> Option<Disturbance> + Send + Sync + 'static,
     ) -> Self {
@@ -62,15 +62,19 @@ impl Trouble {
         Self { network, on, met }
     }
 
-    fn switch(&self, on: bool) {
+    pub(crate) fn switch(&self, on: bool) {
         self.on.store(on, Ordering::SeqCst);
     }
 
-    fn met(&self) -> Met {
+    pub(crate) fn met(&self) -> Met {
         self.met.lock().unwrap().clone()
     }
 
-    async fn until_met(&self, what: &str, enough: impl Fn(&[(Instant, String)]) -> bool) {
+    pub(crate) async fn until_met(
+        &self,
+        what: &str,
+        enough: impl Fn(&[(Instant, String)]) -> bool,
+    ) {
         eventually(what, PATIENCE, async || {
             let met = self.met();
             if enough(&met) { Ok(()) } else { Err(met.len()) }

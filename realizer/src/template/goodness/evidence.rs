@@ -16,6 +16,8 @@ pub(crate) struct RuleInputs<'a> {
     pub(crate) wanted: &'a [Option<Value>],
     /// The other objects, as [`Goodness::others`]; none where nobody has asked for them yet.
     pub(crate) others: &'a [ReadObject],
+    /// Whether all that rules go by is as it was when they found the object good. The other objects are not read then.
+    pub(crate) are_as_when_good: bool,
 }
 
 /// What conditions go by.

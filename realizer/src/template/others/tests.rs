@@ -24,12 +24,15 @@ fn query(object: &NamedObject) -> ObjectQuery {
     object.query(&step, "dev", &context).unwrap()
 }
 
+/// What an object that was asked for holds.
+type Found = Result<Arc<Value>, Unread>;
+
 /// What the rules say with this stamped object, and what was found of each of the others.
-fn check(rules: &str, stamped: &Value, found: &[FoundObject]) -> String {
+fn check(rules: &str, stamped: &Value, found: &[Found]) -> String {
     let goodness = goodness(rules);
     let others = goodness.others().iter().zip(found);
     let others: Vec<ReadObject> = others
-        .map(|(object, found)| ReadObject::new(&query(object), found.clone(), &Taint::NONE))
+        .map(|(object, found)| ReadObject::new(&query(object), found.clone().into(), &Taint::NONE))
         .collect();
     assert_eq!(goodness.others().len(), found.len());
     let beside = RuleInputs {
@@ -51,11 +54,11 @@ fn check(rules: &str, stamped: &Value, found: &[FoundObject]) -> String {
     clippy::unnecessary_wraps,
     reason = "one of several answers, of which others are errors"
 )]
-fn there(object: Value) -> FoundObject {
+fn there(object: Value) -> Found {
     Ok(Arc::new(object))
 }
 
-fn gate(open: &str) -> FoundObject {
+fn gate(open: &str) -> Found {
     there(json!({"kind": "ConfigMap", "data": {"open": open}}))
 }
 
@@ -114,7 +117,7 @@ fn conditions_of_several_objects_follow_kleene() {
     let both =
         |list: &str| completion(&format!("{{{list}: [{}, {}]}}", leaf(GATE), leaf(LABELLED)));
     let missing = || Err(Unread::Missing);
-    let starts = |rules: &str, found: &[FoundObject]| {
+    let starts = |rules: &str, found: &[Found]| {
         let said = check(rules, &json!({}), found);
         said.split_inclusive(['d', 'e']).next().unwrap().to_owned()
     };
@@ -277,7 +280,7 @@ fn a_name_that_came_from_a_secret_is_not_told() {
     let query = query(&goodness.others()[0]);
     let taint = Taint::of([&json!("gate"), &json!("forbidden-text")]);
     let found = Err(Unread::Refused("configmaps gate forbidden-text".to_owned()));
-    let read = ReadObject::new(&query, found, &taint);
+    let read = ReadObject::new(&query, found.into(), &taint);
     let (why, _) = read.value(&FieldPath::new(".a")).unwrap_err();
     assert_eq!(
         why,
@@ -396,7 +399,7 @@ proptest! {
     fn an_object_that_is_not_needed_decides_nothing(rules in rules(), stamped in stamped()) {
         let written = rules.to_string();
         let count = goodness(&written).others().len();
-        let said = |found: &FoundObject| check(&written, &stamped, &vec![found.clone(); count]);
+        let said = |found: &Found| check(&written, &stamped, &vec![found.clone(); count]);
         let verdict = |said: &str| match said {
             "good" => "good",
             failed if failed.starts_with("failed:") => "failed",

@@ -35,7 +35,7 @@ impl Observing<'_> {
         self.applied_before(uid)?.values.clone()
     }
 
-    fn applied_before(&self, uid: &str) -> Option<&AppliedObject> {
+    pub(super) fn applied_before(&self, uid: &str) -> Option<&AppliedObject> {
         let applied = self.previous.and_then(|entry| entry.applied.as_ref());
         applied.filter(|applied| applied.uid == uid)
     }
