@@ -23,7 +23,7 @@ use tracing::debug;
 use super::{OwnerKind, OwnerShell};
 use crate::args::ShardArgs;
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
-use crate::reflect::{Events, Selection, Watched, key_of};
+use crate::reflect::{Events, Kept, Selection, Watched, key_of};
 use crate::scheduler::Next;
 use crate::share::{Held, MayShare, PAGE_BESIDE};
 use crate::stamped::ObjectKey;
@@ -101,23 +101,32 @@ impl Shard {
     ///
     /// `held` counts those that are followed.
     pub(crate) fn events(&self, kind: Watched, client: kube::Client, held: Held) -> Events {
-        let Some(share) = &self.share.0 else {
-            return self.selected(&kind, client, None);
+        let (shard, watching) = (self.clone(), self.share.watching(true));
+        let open = move |namespace: Option<&str>| {
+            let (client, kept) = watching.opens(&client, namespace);
+            shard.selected(&kind, client, namespace, kept)
         };
-        let shard = self.clone();
-        let open = move |namespace: Option<&str>| shard.selected(&kind, client.clone(), namespace);
-        share.owners(Arc::new(open), held)
+        match &self.share.0 {
+            Some(share) => share.owners(Arc::new(open), held),
+            None => open(None),
+        }
     }
 
     /// In one namespace, or in all that it selects.
-    fn selected(&self, kind: &Watched, client: kube::Client, namespace: Option<&str>) -> Events {
+    fn selected(
+        &self,
+        kind: &Watched,
+        client: kube::Client,
+        namespace: Option<&str>,
+        kept: Option<Kept>,
+    ) -> Events {
         let mut names = self.namespaces.iter();
         let only = names.next().filter(|_| self.namespaces.len() == 1);
         let selection = Selection {
             labels: self.labels.as_deref(),
             namespace: namespace.or_else(|| only.map(|it| &**it)),
             page: namespace.map(|_| PAGE_BESIDE),
-            kept: self.share.kept(),
+            kept,
         };
         let events = kind.selected(client, selection);
         if self.namespaces.is_empty() {

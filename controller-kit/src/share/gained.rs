@@ -75,6 +75,14 @@ impl DueListing {
         }
     }
 
+    /// Whether this namespace is listed by itself.
+    pub(super) fn gains(&self, namespace: &str) -> bool {
+        match &self.gained {
+            Gained::Namespaces(gained) => gained.iter().any(|it| **it == *namespace),
+            Gained::Everything => false,
+        }
+    }
+
     /// What whoever has followed that listing, and holds so many objects, has to list now; none if it is this one.
     pub(crate) fn since(&self, listing: u64, held: usize) -> Option<Gained> {
         if listing == self.number {

@@ -7,6 +7,7 @@
 //!             watches keep what is accepted, reconciles begin in what is held ◀─────┘
 //! ```
 
+mod excluded;
 mod gained;
 mod own;
 mod part;

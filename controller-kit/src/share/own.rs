@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::excluded::{Excluded, Wanted, Watching};
 use super::gained::{DueListing, Growth};
 use super::{Numbered, Record, Share, Standing};
 use crate::cluster::Fence;
@@ -32,6 +33,10 @@ pub struct OwnShare {
     due: signal::Sender<DueListing>,
     /// The newest listing of the owners that is complete.
     owners_listed: signal::Sender<u64>,
+    /// Which namespaces there were when they were listed last, sorted.
+    namespaces: signal::Sender<Arc<[Box<str>]>>,
+    /// Something arrived from another one.
+    met: Notify,
     ended: Notify,
     fence: Arc<Fence>,
 }
@@ -43,6 +48,8 @@ struct State {
     waiting_since: Option<Instant>,
     /// What has been accepted without a break since it was last asked what is to be listed.
     kept: Share,
+    /// Counts the changes of what is accepted.
+    accepted: u64,
     under_way: HashMap<u64, UnderWay>,
     next: u64,
 }
@@ -113,12 +120,15 @@ impl OwnShare {
                 stopping_since: None,
                 waiting_since: None,
                 kept: Share::Nothing,
+                accepted: 0,
                 under_way: HashMap::new(),
                 next: 0,
             }),
             changes: signal::Sender::new(0),
             due: signal::Sender::default(),
             owners_listed: signal::Sender::new(0),
+            namespaces: signal::Sender::default(),
+            met: Notify::new(),
             ended: Notify::new(),
             fence,
         })
@@ -151,6 +161,29 @@ impl OwnShare {
     /// The same of what is accepted.
     pub(crate) fn accepted(&self) -> Share {
         self.state.lock().standing.accepted().clone()
+    }
+
+    /// What watches have to show, and which changes made it so.
+    pub(super) fn wanted(&self) -> ((u64, u64), Wanted) {
+        let state = self.state.lock();
+        let due = self.due_listing();
+        let seen = (state.accepted, due.number);
+        let under_way = state.under_way.values();
+        let busy = under_way.map(|it| it.namespace.clone()).collect();
+        let accepted = state.standing.accepted().clone();
+        (
+            seen,
+            Wanted {
+                accepted,
+                due,
+                busy,
+            },
+        )
+    }
+
+    /// Which changes those are.
+    pub(super) fn wanted_changes(&self) -> (u64, u64) {
+        (self.state.lock().accepted, self.due.borrow().number)
     }
 
     /// Begins a reconcile in a namespace, if it is held.
@@ -242,6 +275,7 @@ impl OwnShare {
         let is_changed = (&before.0, &before.1) != after;
         if &before.0 != after.0 {
             state.kept = state.kept.and(after.0);
+            state.accepted += 1;
         }
         drop(state);
         self.changes.send_if_modified(|changes| {
@@ -327,6 +361,31 @@ impl OwnShare {
         self.owners_listed.send_replace(listing);
     }
 
+    /// Which namespaces there were when they were listed last.
+    pub(super) fn namespaces(&self) -> Arc<[Box<str>]> {
+        self.namespaces.borrow().clone()
+    }
+
+    /// There are these namespaces.
+    pub(crate) fn knows_of(&self, namespaces: &[Box<str>]) {
+        let mut sorted = namespaces.to_vec();
+        sorted.sort_unstable();
+        self.namespaces.send_replace(sorted.into());
+    }
+
+    /// Something arrived from this namespace.
+    pub(super) fn meets(&self, namespace: &str) {
+        let known = self.namespaces();
+        if known.binary_search_by(|it| (**it).cmp(namespace)).is_err() {
+            self.met.notify_one();
+        }
+    }
+
+    /// Ends when something has arrived from a namespace of others that was not there when they were listed last.
+    pub(crate) async fn meets_another(&self) {
+        self.met.notified().await;
+    }
+
     /// What the record is to be told.
     pub(crate) fn stopped(&self) -> Option<Numbered> {
         self.state.lock().standing.stopped().cloned()
@@ -341,6 +400,15 @@ impl MayShare {
     /// Whether what arrives of this namespace is kept.
     pub fn accepts(&self, namespace: &str) -> bool {
         self.0.as_ref().is_none_or(|share| share.accepts(namespace))
+    }
+
+    /// For one kind, which is in namespaces or is not, the clients that its watches need.
+    pub(crate) fn watching(&self, is_namespaced: bool) -> Watching {
+        let share = self.0.clone().filter(|_| is_namespaced);
+        Watching {
+            share: self.clone(),
+            excluded: share.map(Excluded::new),
+        }
     }
 
     /// The same as a question to be asked of whatever arrives; none where everything is kept.

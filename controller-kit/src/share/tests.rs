@@ -31,7 +31,7 @@ fn nobody() -> BTreeSet<Identity> {
     BTreeSet::new()
 }
 
-fn teams() -> impl Iterator<Item = String> {
+pub(super) fn teams() -> impl Iterator<Item = String> {
     (1..=99).map(|number| format!("team-{number:02}"))
 }
 

@@ -27,20 +27,21 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// again, so that they find the new listing under way.
 const CHANGE_SETTLE: Duration = Duration::from_millis(150);
 
-/// Full objects: what they hold is compared with what we left there. They are projected on arrival.
-pub(super) fn events(
-    client: kube::Client,
-    watch: &KindWatch,
-    settings: &WatchSettings,
-    namespace: Option<&str>,
-) -> Events {
-    let selection = Selection {
-        labels: Some(settings.label),
-        namespace,
-        page: namespace.map(|_| PAGE_BESIDE),
-        kept: settings.share.kept(),
-    };
-    watched(client, &watch.served().resource(), selection)
+/// Opens the watch, or lists beside it. Full objects: what they hold is compared with what we left there. They are projected on
+/// arrival.
+pub(super) fn opening(client: kube::Client, watch: &KindWatch, settings: &WatchSettings) -> Open {
+    let (resource, label) = (watch.served().resource(), settings.label);
+    let watching = settings.share.watching(watch.served().namespaced);
+    Arc::new(move |namespace: Option<&str>| {
+        let (client, kept) = watching.opens(&client, namespace);
+        let selection = Selection {
+            labels: Some(label),
+            namespace,
+            page: namespace.map(|_| PAGE_BESIDE),
+            kept,
+        };
+        watched(client, &resource, selection)
+    })
 }
 
 /// Feeds one watch's events into its store and wakes the owners concerned.

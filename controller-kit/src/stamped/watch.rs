@@ -16,7 +16,7 @@ use crate::mapper::{Kind, Mapper, Served};
 use crate::reflect::{WatchHealth, named_metadata};
 use crate::share::MayShare;
 use crate::shutdown::Tasks;
-use crate::stamped::follow::{Follower, REFUSED_PAUSE, events};
+use crate::stamped::follow::{Follower, REFUSED_PAUSE, opening};
 use crate::stamped::foreign_watches::{self, ForeignWatches};
 use crate::stamped::uses::Uses;
 use crate::stamped::{KindWatch, ObjectKey, Projection, Readiness, Stamped};
@@ -374,11 +374,8 @@ impl StampedWatches {
             is_whole: false,
             beside: None,
         };
-        let (client, watched) = (self.cluster.controller().clone(), watch.clone());
-        let settings = self.settings.clone();
-        let open = Arc::new(move |namespace: Option<&str>| {
-            events(client.clone(), &watched, &settings, namespace)
-        });
+        let client = self.cluster.controller().clone();
+        let open = opening(client, &watch, &self.settings);
         self.tasks.spawn("stamped-watch", follower.run(open));
         watch
     }

@@ -172,6 +172,7 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
         "each by exactly one: {sizes:?}"
     );
     assert!(sizes.iter().all(|size| *size >= 3), "{sizes:?}");
+    not_sent_what_others_have(&stage, &namespaces, &shares).await;
     let mut held = 0.0;
     for (process, size) in processes.values().zip(&sizes) {
         assert_eq!(process.metric("carto_replicas", &[]).await, Some(3.0));
@@ -230,6 +231,45 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
         &format!("one alone that applied all of {all} owners"),
     )
     .await;
+}
+
+/// Waits until each of them has watches of owners and of what is stamped in which namespaces of others are left out; none leaves
+/// out its own.
+async fn not_sent_what_others_have(
+    stage: &Stage,
+    namespaces: &[String],
+    shares: &[BTreeSet<String>],
+) {
+    for resource in ["workloads", "configmaps"] {
+        let what = format!("{resource} of others are left out");
+        eventually(&what, PATIENCE, async || {
+            let left_out = left_out(stage, resource, namespaces);
+            let is_anyones = |it: &BTreeSet<String>| shares.iter().any(|own| own.is_disjoint(it));
+            assert!(left_out.iter().all(is_anyones), "{left_out:?}");
+            let most = |own: &BTreeSet<String>| {
+                let its = left_out.iter().filter(|it| own.is_disjoint(it));
+                its.map(BTreeSet::len).max().unwrap_or_default()
+            };
+            let leaves_out = |own: &BTreeSet<String>| 3 * most(own) >= namespaces.len() - own.len();
+            shares.iter().all(leaves_out).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Which of these namespaces each watch of a kind left out.
+fn left_out(stage: &Stage, resource: &str, namespaces: &[String]) -> Vec<BTreeSet<String>> {
+    let events = stage.plane.audit_events().unwrap();
+    let watches = events.iter().filter(|event| {
+        let object = event.object_ref.as_ref();
+        event.verb == "watch" && object.is_some_and(|it| it.resource == resource)
+    });
+    let of_watch = |event: &test_support::AuditEvent| {
+        let terms = event.request_uri.split("metadata.namespace%21%3D");
+        let names = terms.map(|term| term.split(['%', '&']).next().unwrap_or_default().to_owned());
+        names.filter(|it| namespaces.contains(it)).collect()
+    };
+    watches.map(of_watch).collect()
 }
 
 /// What they say besides their reconciles.

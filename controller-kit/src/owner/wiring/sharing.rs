@@ -18,7 +18,10 @@ use crate::share::{DueListing, Growth, OwnShare, Share};
 /// A listing of the namespaces that takes longer is not waited for: everything is listed.
 const NAMESPACES: Duration = Duration::from_secs(5);
 
-/// Namespaces per page of that listing.
+/// Between two listings that only spare others from being sent what is dropped.
+const BETWEEN: Duration = Duration::from_secs(30);
+
+/// Namespaces per page of a listing.
 const PAGE: u32 = 500;
 
 /// Keeps what is in memory in step with the share. `wake_beside` wakes what is reconciled beside the owners.
@@ -35,9 +38,22 @@ pub(super) fn follow_share(
         accepted: Share::Nothing,
         due: None,
     };
-    process
-        .tasks
-        .spawn_until_stopped("share", follower.run(wake_beside));
+    let client = shell.cluster.controller().clone();
+    let knowing = know_namespaces(client, share.clone());
+    let tasks = &process.tasks;
+    tasks.spawn_until_stopped("share-namespaces", knowing);
+    tasks.spawn_until_stopped("share", follower.run(wake_beside));
+}
+
+/// Lists the namespaces when something arrives from one that is not known: watches leave out those of others.
+async fn know_namespaces(client: kube::Client, share: Arc<OwnShare>) {
+    loop {
+        share.meets_another().await;
+        if let Ok(Ok(namespaces)) = timeout(NAMESPACES, namespaces(client.clone())).await {
+            share.knows_of(&namespaces);
+        }
+        tokio::time::sleep(BETWEEN).await;
+    }
 }
 
 struct Follower {
@@ -100,6 +116,7 @@ impl Follower {
         let client = self.shell.cluster.controller().clone();
         let why = match timeout(NAMESPACES, namespaces(client)).await {
             Ok(Ok(mut namespaces)) => {
+                self.share.knows_of(&namespaces);
                 namespaces.retain(|it| self.shell.shard.selects(it));
                 return growth.among(&namespaces);
             }

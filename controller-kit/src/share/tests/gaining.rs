@@ -194,7 +194,7 @@ impl OneOfThree {
     }
 
     /// The dead one is back, and nobody has handed over anything yet.
-    fn one_comes(&mut self) {
+    pub(crate) fn one_comes(&mut self) {
         self.record = self.record.renewed(&myself("c"), &nobody(), None);
         self.record = self.record.renewed(&myself("a"), &nobody(), None);
         self.begins();
