@@ -19,7 +19,8 @@ use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 
 pub use self::read::NotOne;
-pub(crate) use self::read::{Matches, Read};
+use self::read::Reads;
+pub(crate) use self::read::{Begun, Matches, Read, UnderWay};
 
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Served};
@@ -31,14 +32,11 @@ use crate::stamped::{ObjectKey, Projection};
 /// A watch that is refused is tried anew after this time, if no right changes before.
 const REFUSED: Duration = Duration::from_mins(5);
 
-/// Whoever asks for no more than a version waits for a watch that began less than this ago. It lists one object or a few.
+/// Whoever asks for a version or a value waits for a watch that began less than this ago. It lists one object or a few.
 const LISTING: Duration = Duration::from_secs(1);
 
 /// Watches at a time; equal selections share one.
 const MOST_WATCHES: usize = 256;
-
-/// Parts of one object that are kept as they were read with the rights of one account.
-const MOST_PARTS: usize = 64;
 
 /// What is selected: objects of a kind, in one namespace if the kind has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +84,7 @@ struct Watch {
     users: Arc<Mutex<BTreeSet<ObjectKey>>>,
     /// What was read, by the uid of the account whose rights it was read with: hundreds of owners that have one account may
     /// read the same object.
-    reads: HashMap<String, Vec<Read>>,
+    reads: HashMap<String, Reads>,
     begun: WatchOrigin,
     /// Turns true once the API server has said whether it is refused.
     refused: Arc<signal::Sender<bool>>,
@@ -262,9 +260,36 @@ impl Selections {
     ) -> Option<Read> {
         let mut known = self.known.lock();
         let (_, outdated, reads) = known.reads_for(owner, selection)?;
-        let mut reads = reads.iter();
-        let read = reads.find(|read| read.asked > outdated && read.holds(matches, part))?;
-        Some(read.clone())
+        reads?.find(outdated, matches, part)
+    }
+
+    /// What another owner of the account has begun to read, if it will do for this one.
+    pub(crate) fn under_way(
+        &self,
+        owner: &ObjectKey,
+        selection: &Selection,
+        matches: &Matches,
+        part: Option<&Projection>,
+    ) -> Option<UnderWay> {
+        let mut known = self.known.lock();
+        let (_, outdated, reads) = known.reads_for(owner, selection)?;
+        reads?.under_way(outdated, matches, part)
+    }
+
+    /// Begins a read with the rights of the owner's account; none if the owner does not follow the selection any more.
+    pub(crate) fn begin(
+        &self,
+        owner: &ObjectKey,
+        selection: &Selection,
+        matches: &Matches,
+        part: Option<&Projection>,
+    ) -> Option<Begun> {
+        let asked = self.ask();
+        let mut known = self.known.lock();
+        let account = known.followers.get(owner)?.account.clone();
+        let watch = known.watches.get_mut(selection)?;
+        let reads = watch.reads.entry(account).or_default();
+        Some(reads.begin(asked, matches, part))
     }
 
     /// Returns once the watch of the selection has an answer of the API server, or should have one.
@@ -299,7 +324,7 @@ impl Selections {
         };
         let mut known = self.known.lock();
         let (account, outdated, reads) = known.reads_for(owner, selection)?;
-        let is_known = outdated == 0 || reads.iter().any(|read| read.asked > outdated);
+        let is_known = outdated == 0 || reads.is_some_and(|it| it.has_any_since(outdated));
         is_known.then(|| matches.seen_by(account))
     }
 
@@ -329,15 +354,11 @@ impl Selections {
         let Some(watch) = known.watches.get_mut(selection) else {
             return;
         };
-        let reads = watch.reads.entry(account.to_owned()).or_default();
-        let mut of_the_part = reads.iter().filter(|kept| kept.part == read.part);
-        if of_the_part.any(|kept| kept.asked > read.asked) {
-            return;
-        }
-        // Several steps may read different parts of one object.
-        reads.retain(|kept| kept.part != read.part);
-        reads.truncate(MOST_PARTS - 1);
-        reads.insert(0, read);
+        watch
+            .reads
+            .entry(account.to_owned())
+            .or_default()
+            .keep(read);
     }
 
     /// The account may not read it any more.
@@ -421,15 +442,11 @@ impl Known {
         &mut self,
         owner: &ObjectKey,
         selection: &Selection,
-    ) -> Option<(&str, u64, &[Read])> {
+    ) -> Option<(&str, u64, Option<&Reads>)> {
         let follower = self.followers.get_mut(owner)?;
         let outdated = follower.followed(selection)?.outdated;
         let reads = self.watches.get(selection)?.reads.get(&follower.account);
-        Some((
-            &follower.account,
-            outdated,
-            reads.map_or(&[], Vec::as_slice),
-        ))
+        Some((&follower.account, outdated, reads))
     }
 
     /// Whether one more watch may be started for a namespace. Where all are taken, the youngest of the namespace that has

@@ -95,93 +95,158 @@ impl OwnerShell {
             kind: wanted.kind.clone(),
             choice: wanted.choice.clone(),
         };
-        let follow = || {
-            let rights_changes = self.dependencies.rights_changes();
-            let (owner, account) = (wanted.owner, &wanted.account.uid);
-            self.selections
-                .follow(owner, account, &selection, &served, rights_changes)
-        };
-        if wanted.needed == Needed::Version {
-            let answer = match follow() {
-                WatchAnswer::Nothing => {
-                    self.selections.wait_for_listing(&selection).await;
-                    follow()
-                }
-                answer => answer,
-            };
-            return Ok(Selected {
+        let answer = self.followed(&wanted, &selection, &served).await;
+        match wanted.needed {
+            Needed::Nothing => {
+                let unneeded = Err(Unselected::Unneeded);
+                Ok(Selected::of(unneeded, Some(selection), None))
+            }
+            Needed::Version => Ok(Selected {
                 version: self.selections.version(wanted.owner, &selection, &answer),
                 ..Selected::of(Err(Unselected::Unneeded), Some(selection), None)
-            });
-        }
-        match follow() {
-            WatchAnswer::Matches(matches) => {
-                self.read_selected(wanted, selection, &served, Some(matches))
+            }),
+            Needed::Value => {
+                self.read_selected(&wanted, selection, &served, answer)
                     .await
             }
-            WatchAnswer::Nothing => self.read_selected(wanted, selection, &served, None).await,
+        }
+    }
+
+    /// Has it watched, and returns what the watch says. Whoever wants to know more than that waits a moment for one that has just
+    /// begun: owners that come at the same time would each read what one can read for all.
+    async fn followed(
+        &self,
+        wanted: &Wanted<'_>,
+        selection: &Selection,
+        served: &Served,
+    ) -> WatchAnswer {
+        let (owner, account) = (wanted.owner, &wanted.account.uid);
+        let follow = || {
+            let rights_changes = self.dependencies.rights_changes();
+            self.selections
+                .follow(owner, account, selection, served, rights_changes)
+        };
+        let answer = follow();
+        // Before it waits: what others begin to read meanwhile is not too old.
+        if wanted.is_fresh {
+            self.selections.outdate(owner, selection);
+        }
+        if answer != WatchAnswer::Nothing || wanted.needed == Needed::Nothing {
+            return answer;
+        }
+        self.selections.wait_for_listing(selection).await;
+        follow()
+    }
+
+    async fn read_selected(
+        &self,
+        wanted: &Wanted<'_>,
+        selection: Selection,
+        served: &Served,
+        answer: WatchAnswer,
+    ) -> Result<Selected, SubmitError> {
+        match answer {
+            WatchAnswer::Matches(matches) => {
+                self.read_watched(wanted, selection, served, matches).await
+            }
+            WatchAnswer::Nothing => self.read_unwatched(wanted, selection, served).await,
             WatchAnswer::Refused(why) => {
+                let mut selected = self.read_unwatched(wanted, selection, served).await?;
+                selected.unwatched = Some(missing_to_watch(served, &why));
                 let namespace = wanted.owner.namespace.clone();
-                let reading = self.read_selected(wanted, selection, &served, None);
-                let mut selected = reading.await?;
-                selected.unwatched = Some(missing_to_watch(&served, &why));
                 selected.awaited.push(Dependency::Rights(namespace));
                 Ok(selected)
             }
         }
     }
 
-    async fn read_selected(
+    /// Reads it unless it was read with the rights of the account when the same objects matched, or is being read so.
+    async fn read_watched(
         &self,
-        wanted: Wanted<'_>,
+        wanted: &Wanted<'_>,
         selection: Selection,
         served: &Served,
-        matches: Option<Matches>,
+        matches: Matches,
     ) -> Result<Selected, SubmitError> {
-        let Wanted { owner, account, .. } = wanted;
-        let part = wanted.part.as_ref();
-        if wanted.is_fresh {
-            self.selections.outdate(owner, &selection);
-        }
-        if wanted.needed == Needed::Nothing {
-            return Ok(Selected::of(
-                Err(Unselected::Unneeded),
-                Some(selection),
-                None,
-            ));
-        }
-        if let Some(matches) = &matches
-            && let Some(read) = self.selections.read(owner, &selection, matches, part)
+        let (owner, part) = (wanted.owner, wanted.part.as_ref());
+        let known = || self.selections.read(owner, &selection, &matches, part);
+        let mut read = known();
+        if read.is_none()
+            && let Some(under_way) = self.selections.under_way(owner, &selection, &matches, part)
         {
+            under_way.ended().await;
+            read = known();
+        }
+        if let Some(read) = read {
             return Ok(Selected::read(read.object, read.version, selection, None));
         }
-        let (submitter, namespace) = (&self.submitter, &owner.namespace);
-        let asked = self.selections.ask();
-        let listed = submitter.select(account, served, namespace, &selection.choice, wanted.most);
-        let found = match listed.await? {
+        // Until it is dropped others wait for it.
+        let begun = self.selections.begin(owner, &selection, &matches, part);
+        let found = match self.ask_for(wanted, &selection, served).await? {
             Ok(found) => found,
-            Err(failure) => {
-                self.selections.forget_reads(&selection, &account.uid);
-                return Ok(refused(&wanted, selection, served, failure));
-            }
+            Err(failure) => return Ok(refused(wanted, selection, served, failure)),
         };
-        let version = Matches::of(&found).seen_by(&account.uid);
-        let object = only(found).map(|object| match part {
-            None => self.selections.share(&selection, object),
-            Some(part) => Arc::new(projected(&object, part)),
-        });
-        let again = matches.is_none().then_some(SLOW_READ);
-        if let Some(matches) = matches {
+        let (object, version) = self.taken(wanted, &selection, found);
+        if let Some(begun) = &begun {
             let read = Read {
-                asked,
+                asked: begun.asked,
                 matches,
                 part: wanted.part.clone(),
                 object: object.clone(),
                 version: version.clone(),
             };
-            self.selections.keep(&selection, &account.uid, read);
+            self.selections.keep(&selection, &wanted.account.uid, read);
         }
+        Ok(Selected::read(object, version, selection, None))
+    }
+
+    /// Reads it, and again after a while: nothing tells when it changes.
+    async fn read_unwatched(
+        &self,
+        wanted: &Wanted<'_>,
+        selection: Selection,
+        served: &Served,
+    ) -> Result<Selected, SubmitError> {
+        let found = match self.ask_for(wanted, &selection, served).await? {
+            Ok(found) => found,
+            Err(failure) => return Ok(refused(wanted, selection, served, failure)),
+        };
+        let (object, version) = self.taken(wanted, &selection, found);
+        let again = Some(SLOW_READ);
         Ok(Selected::read(object, version, selection, again))
+    }
+
+    async fn ask_for(
+        &self,
+        wanted: &Wanted<'_>,
+        selection: &Selection,
+        served: &Served,
+    ) -> Result<Result<Vec<Value>, SubmitFailure>, SubmitError> {
+        let Wanted { owner, account, .. } = wanted;
+        let (namespace, choice) = (&owner.namespace, &selection.choice);
+        let listed = self
+            .submitter
+            .select(account, served, namespace, choice, wanted.most);
+        let found = listed.await?;
+        if found.is_err() {
+            self.selections.forget_reads(selection, &account.uid);
+        }
+        Ok(found)
+    }
+
+    /// The one object of what was found, as far as it is wanted, and its version.
+    fn taken(
+        &self,
+        wanted: &Wanted<'_>,
+        selection: &Selection,
+        found: Vec<Value>,
+    ) -> (Result<Arc<Value>, NotOne>, String) {
+        let version = Matches::of(&found).seen_by(&wanted.account.uid);
+        let object = only(found).map(|object| match &wanted.part {
+            None => self.selections.share(selection, object),
+            Some(part) => Arc::new(projected(&object, part)),
+        });
+        (object, version)
     }
 }
 

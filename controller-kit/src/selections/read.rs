@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::watch as signal;
 
 use crate::reflect::version_of;
 use crate::stamped::Projection;
+
+/// Parts of one object that are kept as they were read with the rights of one account.
+pub(super) const MOST_PARTS: usize = 64;
 
 /// Which objects match, in which versions: equal as long as nothing changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +39,7 @@ impl Matches {
 /// What was read, and what the watch said just before.
 #[derive(Clone)]
 pub(crate) struct Read {
-    /// When it was asked for: see [`Selections::ask`].
+    /// When it was asked for: see `Selections::ask`.
     pub(crate) asked: u64,
     pub(crate) matches: Matches,
     /// Which part of the object, if not all of it.
@@ -49,6 +53,103 @@ impl Read {
     /// Whether another read would come to the same.
     pub(super) fn holds(&self, matches: &Matches, part: Option<&Projection>) -> bool {
         self.matches == *matches && self.part.as_ref() == part
+    }
+}
+
+/// A read that somebody has begun. It ends when this is dropped, whether it has come to anything or not.
+pub(crate) struct Begun {
+    /// When it was asked for: see `Selections::ask`.
+    pub(crate) asked: u64,
+    _ends: signal::Sender<()>,
+}
+
+/// A read that somebody else has begun.
+#[derive(Clone)]
+pub(crate) struct UnderWay {
+    asked: u64,
+    matches: Matches,
+    part: Option<Projection>,
+    ended: signal::Receiver<()>,
+}
+
+impl UnderWay {
+    /// Returns once it has come to something, or never will.
+    pub(crate) async fn ended(mut self) {
+        // Nothing is ever sent.
+        let _ = self.ended.changed().await;
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.has_changed().is_err()
+    }
+}
+
+/// What is read of a selection with the rights of one account.
+#[derive(Default)]
+pub(super) struct Reads {
+    kept: Vec<Read>,
+    under_way: Vec<UnderWay>,
+}
+
+impl Reads {
+    /// What was read when the same objects matched, and was asked for since `outdated`.
+    pub(super) fn find(
+        &self,
+        outdated: u64,
+        matches: &Matches,
+        part: Option<&Projection>,
+    ) -> Option<Read> {
+        let mut kept = self.kept.iter();
+        let read = kept.find(|read| read.asked > outdated && read.holds(matches, part))?;
+        Some(read.clone())
+    }
+
+    /// What will be such a read once it is answered.
+    pub(super) fn under_way(
+        &self,
+        outdated: u64,
+        matches: &Matches,
+        part: Option<&Projection>,
+    ) -> Option<UnderWay> {
+        let mut begun = self.under_way.iter().filter(|it| !it.is_over());
+        let begun = begun
+            .find(|it| it.asked > outdated && it.matches == *matches && it.part.as_ref() == part)?;
+        Some(begun.clone())
+    }
+
+    /// Whether anything was asked for since `outdated`, and answered.
+    pub(super) fn has_any_since(&self, outdated: u64) -> bool {
+        self.kept.iter().any(|read| read.asked > outdated)
+    }
+
+    /// Somebody reads it.
+    pub(super) fn begin(
+        &mut self,
+        asked: u64,
+        matches: &Matches,
+        part: Option<&Projection>,
+    ) -> Begun {
+        let (ends, ended) = signal::channel(());
+        self.under_way.retain(|it| !it.is_over());
+        self.under_way.push(UnderWay {
+            asked,
+            matches: matches.clone(),
+            part: part.cloned(),
+            ended,
+        });
+        Begun { asked, _ends: ends }
+    }
+
+    /// Keeps what was read, if nothing that was asked for later is known.
+    pub(super) fn keep(&mut self, read: Read) {
+        let mut of_the_part = self.kept.iter().filter(|kept| kept.part == read.part);
+        if of_the_part.any(|kept| kept.asked > read.asked) {
+            return;
+        }
+        // Several steps may read different parts of one object.
+        self.kept.retain(|kept| kept.part != read.part);
+        self.kept.truncate(MOST_PARTS - 1);
+        self.kept.insert(0, read);
     }
 }
 

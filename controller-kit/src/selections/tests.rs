@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use super::read::MOST_PARTS;
 use super::*;
 use crate::metrics::Metrics;
 use crate::scheduler::SchedulerConfig;
@@ -354,6 +355,46 @@ async fn what_many_read_in_the_same_version_is_held_once() {
 fn version(selections: &Selections, account: &str) -> Option<String> {
     let answer = selections.follow(&owner(0), account, &selection(0), &served(), 0);
     selections.version(&owner(0), &selection(0), &answer)
+}
+
+#[tokio::test]
+async fn what_another_owner_of_the_account_has_begun_to_read_is_waited_for_if_it_does() {
+    let selections = selections();
+    for (number, account) in [(0, ACCOUNT), (1, ACCOUNT), (2, "another")] {
+        selections.follow(&owner(number), account, &selection(0), &served(), 0);
+    }
+    let none = Matches(BTreeSet::new());
+    let under_way =
+        |number: usize| selections.under_way(&owner(number), &selection(0), &none, None);
+    assert!(under_way(1).is_none());
+    let begin = || selections.begin(&owner(0), &selection(0), &none, None);
+    let begun = begin().unwrap();
+    let waiting = under_way(1).unwrap();
+    assert!(under_way(2).is_none(), "it may have other rights");
+    let other = Matches(BTreeSet::from([("uid".into(), 2)]));
+    let of_another = selections.under_way(&owner(1), &selection(0), &other, None);
+    assert!(of_another.is_none(), "it has changed since");
+    let part = Projection::new([vec!["data".to_owned()]]);
+    let of_a_part = selections.under_way(&owner(1), &selection(0), &none, Some(&part));
+    assert!(of_a_part.is_none(), "it is another part");
+
+    let mut ended = std::pin::pin!(waiting.ended());
+    tokio::select! {
+        biased;
+        () = &mut ended => panic!("it is under way"),
+        () = tokio::task::yield_now() => {}
+    }
+    drop(begun);
+    ended.await;
+    assert!(under_way(1).is_none(), "it is over");
+
+    let _begun = begin();
+    selections.outdate(&owner(1), &selection(0));
+    assert!(
+        under_way(1).is_none(),
+        "it was begun before the owner applied"
+    );
+    assert!(under_way(0).is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -292,6 +292,33 @@ async fn an_object_is_read_once_the_stamped_one_has_come_so_far() {
     }
 }
 
+#[tokio::test]
+async fn of_owners_that_wait_for_one_object_one_reads_it_for_all() {
+    let stage = Stage::open().await;
+    stage.apply(&chain(&until_open("name: gate-of-all"))).await;
+    let names: Vec<String> = (1..=8).map(|number| format!("app-{number}")).collect();
+    for name in &names {
+        stage.apply(&WORKLOAD.replace("app", name)).await;
+    }
+    for name in &names {
+        stage
+            .until(name, "it waits for the object", |owner| {
+                let good = condition(&step(owner, "gated"), "OutputsGood");
+                let message = good["message"].as_str();
+                message.is_some_and(|it| it.contains("[Test/gate-of-all] is not there"))
+            })
+            .await;
+    }
+    stage.idle().await;
+    let before = reads_of_gates(&stage);
+    stage.apply(&gate("gate-of-all", "yes")).await;
+    for name in &names {
+        stage.ready(name, "True", "Ready").await;
+    }
+    stage.idle().await;
+    assert_eq!(reads_of_gates(&stage), before + 1);
+}
+
 /// One that was refused was not carried out, so what was read since the apply before still does.
 #[tokio::test]
 async fn a_submission_without_an_answer_has_an_object_read_anew_and_a_refused_one_does_not() {
