@@ -243,30 +243,57 @@ spec:
   template: {apiVersion: v1, kind: Secret, metadata: {name: token}, data: {token: aHVudGVyMg==}}
 ";
 
-/// What status has of its values is keyed from then on.
+/// The build takes a value of a Secret from now on. What status has of its values is keyed then.
+fn takes_a_secret(scenario: &mut Scenario, rule: &str) {
+    let step = "  - {name: token, templateRef: {kind: ClusterConfigTemplate, name: token}}\n";
+    let fetched = "sources: [{name: source, resource: fetch}]";
+    let with_secret = documents(rule)
+        .replace("builder: good}", "builder: good, token: $(config)$}")
+        .replace("  resources:\n", &format!("  resources:\n{step}"))
+        .replace(
+            fetched,
+            &format!("{fetched}, configs: [{{name: config, resource: token}}]"),
+        );
+    scenario.apply(&(with_secret + TOKEN));
+    scenario.advance();
+    let token = &scenario.cluster.object("build")["spec"]["token"];
+    assert_eq!(*token, "aHVudGVyMg==");
+}
+
 #[test]
 fn a_step_that_begins_to_take_a_value_of_a_secret_raises_no_doubt() {
     for rule in [MATCHES, REPORTS] {
         let mut scenario = built(rule);
-        let step = "  - {name: token, templateRef: {kind: ClusterConfigTemplate, name: token}}\n";
-        let fetched = "sources: [{name: source, resource: fetch}]";
-        let with_secret = documents(rule)
-            .replace("builder: good}", "builder: good, token: $(config)$}")
-            .replace("  resources:\n", &format!("  resources:\n{step}"))
-            .replace(
-                fetched,
-                &format!("{fetched}, configs: [{{name: config, resource: token}}]"),
-            );
-        scenario.apply(&(with_secret + TOKEN));
-        scenario.advance();
-        let token = &scenario.cluster.object("build")["spec"]["token"];
-        assert_eq!(*token, "aHVudGVyMg==");
+        takes_a_secret(&mut scenario, rule);
         assert_eq!(doubts(&scenario), 0);
         builds_evil(&mut scenario);
         scenario.advance();
         scenario.advance();
         assert_ne!(doubts(&scenario), 0, "whoever changes it is noticed");
         assert_eq!(builder(&mut scenario), "good");
+    }
+}
+
+/// Status told of it by a digest that was not keyed.
+#[test]
+fn a_doubt_stays_when_a_value_of_a_secret_comes_in() {
+    for rule in [MATCHES, REPORTS] {
+        let mut scenario = built(rule);
+        builds_evil(&mut scenario);
+        scenario.advance();
+        scenario.advance();
+        assert_eq!(builder(&mut scenario), "good");
+        takes_a_secret(&mut scenario, rule);
+        assert_ne!(doubts(&scenario), 0);
+        let reported = &scenario.cluster.object("build")["status"]["latestGoodOutput"];
+        assert_eq!(*reported, "evil@1");
+        assert_eq!(deployed(&mut scenario), "good@1");
+        settles(&mut scenario);
+
+        push(&mut scenario, "2");
+        builds(&mut scenario);
+        scenario.advance();
+        assert_eq!(deployed(&mut scenario), "good@2");
     }
 }
 
