@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::read::NotOne;
 use self::read::Reads;
-pub(crate) use self::read::{Begun, Matches, Read, UnderWay};
+pub(crate) use self::read::{Begun, Matches, Read, Reading};
 
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Served};
@@ -250,30 +250,17 @@ impl Selections {
         }
     }
 
-    /// What was read with the rights of the owner's account when the same objects matched, by whichever owner.
-    pub(crate) fn read(
+    /// What was read, or is being read, with the rights of the owner's account when the same objects matched, by whichever owner.
+    pub(crate) fn reading(
         &self,
         owner: &ObjectKey,
         selection: &Selection,
         matches: &Matches,
         part: Option<&Projection>,
-    ) -> Option<Read> {
+    ) -> Option<Reading> {
         let mut known = self.known.lock();
         let (_, outdated, reads) = known.reads_for(owner, selection)?;
         reads?.find(outdated, matches, part)
-    }
-
-    /// What another owner of the account has begun to read, if it will do for this one.
-    pub(crate) fn under_way(
-        &self,
-        owner: &ObjectKey,
-        selection: &Selection,
-        matches: &Matches,
-        part: Option<&Projection>,
-    ) -> Option<UnderWay> {
-        let mut known = self.known.lock();
-        let (_, outdated, reads) = known.reads_for(owner, selection)?;
-        reads?.under_way(outdated, matches, part)
     }
 
     /// Begins a read with the rights of the owner's account; none if the owner does not follow the selection any more.

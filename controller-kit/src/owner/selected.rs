@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Dependency, OwnerShell};
 use crate::mapper::{Kind, MapError, Served};
-use crate::selections::{Matches, NotOne, Read, Selection, WatchAnswer};
+use crate::selections::{Matches, NotOne, Read, Reading, Selection, WatchAnswer};
 use crate::stamped::{ObjectKey, Projection};
 use crate::submit::{SLOW_READ, SubmitError, missing_to_watch};
 use crate::tokens::Account;
@@ -169,15 +169,13 @@ impl OwnerShell {
         matches: Matches,
     ) -> Result<Selected, SubmitError> {
         let (owner, part) = (wanted.owner, wanted.part.as_ref());
-        let known = || self.selections.read(owner, &selection, &matches, part);
-        let mut read = known();
-        if read.is_none()
-            && let Some(under_way) = self.selections.under_way(owner, &selection, &matches, part)
-        {
+        let reading = || self.selections.reading(owner, &selection, &matches, part);
+        let mut found = reading();
+        if let Some(Reading::UnderWay(under_way)) = found {
             under_way.ended().await;
-            read = known();
+            found = reading();
         }
-        if let Some(read) = read {
+        if let Some(Reading::Done(read)) = found {
             return Ok(Selected::read(read.object, read.version, selection, None));
         }
         // Until it is dropped others wait for it.

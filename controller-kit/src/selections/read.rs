@@ -49,11 +49,12 @@ pub(crate) struct Read {
     pub(crate) version: String,
 }
 
-impl Read {
-    /// Whether another read would come to the same.
-    pub(super) fn holds(&self, matches: &Matches, part: Option<&Projection>) -> bool {
-        self.matches == *matches && self.part.as_ref() == part
-    }
+/// What is known of an object that somebody needs.
+pub(crate) enum Reading {
+    /// It was read.
+    Done(Read),
+    /// Somebody reads it.
+    UnderWay(UnderWay),
 }
 
 /// A read that somebody has begun. It ends when this is dropped, whether it has come to anything or not.
@@ -92,29 +93,23 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// What was read when the same objects matched, and was asked for since `outdated`.
+    /// What was read when the same objects matched, and was asked for since `outdated`; or will be once it is answered.
     pub(super) fn find(
         &self,
         outdated: u64,
         matches: &Matches,
         part: Option<&Projection>,
-    ) -> Option<Read> {
+    ) -> Option<Reading> {
+        let does = |asked: u64, matched: &Matches, of: Option<&Projection>| {
+            asked > outdated && matched == matches && of == part
+        };
         let mut kept = self.kept.iter();
-        let read = kept.find(|read| read.asked > outdated && read.holds(matches, part))?;
-        Some(read.clone())
-    }
-
-    /// What will be such a read once it is answered.
-    pub(super) fn under_way(
-        &self,
-        outdated: u64,
-        matches: &Matches,
-        part: Option<&Projection>,
-    ) -> Option<UnderWay> {
+        if let Some(read) = kept.find(|it| does(it.asked, &it.matches, it.part.as_ref())) {
+            return Some(Reading::Done(read.clone()));
+        }
         let mut begun = self.under_way.iter().filter(|it| !it.is_over());
-        let begun = begun
-            .find(|it| it.asked > outdated && it.matches == *matches && it.part.as_ref() == part)?;
-        Some(begun.clone())
+        let begun = begun.find(|it| does(it.asked, &it.matches, it.part.as_ref()))?;
+        Some(Reading::UnderWay(begun.clone()))
     }
 
     /// Whether anything was asked for since `outdated`, and answered.

@@ -67,6 +67,20 @@ fn nothing_there(selections: &Selections) -> Read {
     }
 }
 
+/// What was read, and is not to be read again for this owner.
+fn read(
+    selections: &Selections,
+    owner: &ObjectKey,
+    selection: &Selection,
+    matches: &Matches,
+    part: Option<&Projection>,
+) -> Option<Read> {
+    match selections.reading(owner, selection, matches, part)? {
+        Reading::Done(read) => Some(read),
+        Reading::UnderWay(_) => None,
+    }
+}
+
 /// The uid of the account that owners have.
 const ACCOUNT: &str = "sa";
 
@@ -145,7 +159,13 @@ async fn what_was_read_holds_for_the_same_matches_and_rights_whoever_reads_it() 
     let read = |number, label, version, field| {
         let matches = matches(version);
         let part = part(field);
-        let read = selections.read(&owner(number), &selection(label), &matches, part.as_ref());
+        let read = self::read(
+            &selections,
+            &owner(number),
+            &selection(label),
+            &matches,
+            part.as_ref(),
+        );
         read.map(|read| read.object)
     };
     assert_eq!(read(0, 0, 1, "data"), Some(object(0)));
@@ -183,7 +203,7 @@ async fn what_was_asked_for_before_an_owner_applied_something_does_for_the_other
         selections.keep(&selection(0), ACCOUNT, read);
     };
     let does_for = |number| {
-        let read = selections.read(&owner(number), &selection(0), &matches, None);
+        let read = self::read(&selections, &owner(number), &selection(0), &matches, None);
         read.is_some()
     };
     keep(selections.ask());
@@ -215,7 +235,7 @@ async fn an_answer_that_comes_late_takes_the_place_of_none_that_was_asked_for_la
         selections.keep(&selection(0), ACCOUNT, read);
     }
     let read = || {
-        let read = selections.read(&owner(0), &selection(0), &matches, None);
+        let read = self::read(&selections, &owner(0), &selection(0), &matches, None);
         read.map(|read| read.object)
     };
     assert_eq!(read(), Some(Ok(Arc::new(Value::from("new")))));
@@ -255,7 +275,13 @@ async fn of_one_object_the_parts_that_were_read_last_are_kept() {
     }
     let is_kept = |number| {
         let part = part(number);
-        let read = selections.read(&owner(0), &selection(0), &matches, part.as_ref());
+        let read = self::read(
+            &selections,
+            &owner(0),
+            &selection(0),
+            &matches,
+            part.as_ref(),
+        );
         let read = read.map(|read| read.object);
         read.is_some()
     };
@@ -364,18 +390,26 @@ async fn what_another_owner_of_the_account_has_begun_to_read_is_waited_for_if_it
         selections.follow(&owner(number), account, &selection(0), &served(), 0);
     }
     let none = Matches(BTreeSet::new());
-    let under_way =
-        |number: usize| selections.under_way(&owner(number), &selection(0), &none, None);
+    let of = |number, matches: &Matches, part| match selections.reading(
+        &owner(number),
+        &selection(0),
+        matches,
+        part,
+    )? {
+        Reading::UnderWay(under_way) => Some(under_way),
+        Reading::Done(_) => None,
+    };
+    let under_way = |number| of(number, &none, None);
     assert!(under_way(1).is_none());
     let begin = || selections.begin(&owner(0), &selection(0), &none, None);
     let begun = begin().unwrap();
     let waiting = under_way(1).unwrap();
     assert!(under_way(2).is_none(), "it may have other rights");
     let other = Matches(BTreeSet::from([("uid".into(), 2)]));
-    let of_another = selections.under_way(&owner(1), &selection(0), &other, None);
+    let of_another = of(1, &other, None);
     assert!(of_another.is_none(), "it has changed since");
     let part = Projection::new([vec!["data".to_owned()]]);
-    let of_a_part = selections.under_way(&owner(1), &selection(0), &none, Some(&part));
+    let of_a_part = of(1, &none, Some(&part));
     assert!(of_a_part.is_none(), "it is another part");
 
     let mut ended = std::pin::pin!(waiting.ended());
