@@ -3,11 +3,14 @@
 mod clients;
 mod install;
 mod launch;
+mod lent;
 mod raw;
 mod rights;
 mod webhooks;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +24,7 @@ use crate::process::Process;
 use crate::scratch::Scratch;
 pub use install::{CONTROLLERS_NAMESPACE, MANIFESTS, PRESET_WEBHOOKS};
 use launch::Launch;
+pub use lent::Lent;
 pub use rights::service_account;
 
 /// How long a control plane may take until it answers, on a busy machine.
@@ -43,6 +47,7 @@ pub struct ControlPlane {
     apiserver: Mutex<Option<Process>>,
     etcd: Mutex<Process>,
     launch: Launch,
+    disturbed: AtomicBool,
     _home: Option<Scratch>,
 }
 
@@ -131,6 +136,7 @@ impl ControlPlaneBuilder {
             apiserver: Mutex::new(Some(apiserver)),
             etcd: Mutex::new(etcd),
             launch,
+            disturbed: AtomicBool::new(false),
             _home: home,
         };
         if self.controller_manager {
@@ -193,6 +199,7 @@ impl ControlPlane {
 
     /// Kills the API server. Clients see connections break and then be refused; etcd keeps the data.
     pub fn stop_apiserver(&self) {
+        self.disturbed.store(true, Ordering::Relaxed);
         drop(self.apiserver_slot().take());
     }
 
@@ -231,13 +238,20 @@ impl ControlPlane {
         self.signal_apiserver("CONT");
     }
 
+    /// Whether the API server or etcd was ever stopped or frozen.
+    fn was_disturbed(&self) -> bool {
+        self.disturbed.load(Ordering::Relaxed)
+    }
+
     fn signal_apiserver(&self, name: &str) {
+        self.disturbed.store(true, Ordering::Relaxed);
         if let Some(apiserver) = self.apiserver_slot().as_mut() {
             apiserver.signal(name).expect("the API server runs");
         }
     }
 
     fn signal_etcd(&self, name: &str) {
+        self.disturbed.store(true, Ordering::Relaxed);
         let mut etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
         etcd.signal(name).expect("etcd runs");
     }
@@ -274,6 +288,12 @@ impl ControlPlane {
     /// When there is no audit log.
     pub fn audit_events(&self) -> anyhow::Result<Vec<AuditEvent>> {
         audit::read(&self.launch.audit_log())
+    }
+
+    /// Empties the record of requests: the next test shall not read of those of the last one.
+    fn forget_requests(&self) -> anyhow::Result<()> {
+        let log = File::options().write(true).open(self.launch.audit_log())?;
+        Ok(log.set_len(0)?)
     }
 
     /// The requests of clients whose `User-Agent` starts with `user_agent_prefix`.

@@ -4,6 +4,7 @@
 //!  test ──► ControlPlane ──► etcd, kube-apiserver, (kube-controller-manager)   real binaries, own folder, own ports
 //!    │          ▲  ▲
 //!    │          │  └─ FluxSourceController ──► GitServer (git http-backend), OciRegistry (crane); FluxKustomizeController
+//!    │          ├──── Lent: of a test that has ended, for the next one; each Stage has such a one
 //!    │          └──── shared_control_plane(): one for a whole test binary; LossyProxy, which loses its replies; BlackHole
 //!    ├──► DockerRegistry (docker-registry) ◄── TestImage
 //!    └──► eventually("what is awaited", limit, probe)

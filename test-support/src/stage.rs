@@ -27,6 +27,7 @@ pub use port::Port;
 pub use reconciled::Run;
 pub use tenant::{Tenant, forged_copy};
 
+use crate::control_plane::Lent;
 use crate::scrape::{idle, metric};
 use crate::{ControlPlane, Process, eventually, objects_in};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -39,6 +40,10 @@ pub const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What is expected where nothing is requested, or told.
 pub const NOTHING: [String; 0] = [];
+
+/// Kinds of which tests stamp objects.
+const TEST_KIND: &str = include_str!("../fixtures/test-crd.yaml");
+const TYPED_KIND: &str = include_str!("../fixtures/typed-crd.yaml");
 
 /// The controller that a stage is for.
 #[derive(Debug, Clone, Copy)]
@@ -68,18 +73,28 @@ impl Cast {
             "../deploy/conventions/crds"
         })
     }
+
+    /// Has its kinds served, and those that tests stamp.
+    async fn define(&self, plane: &ControlPlane) -> anyhow::Result<()> {
+        plane.install_crds(self.crds()).await?;
+        for kind in [TEST_KIND, TYPED_KIND] {
+            plane.apply_yaml(kind).await?;
+        }
+        Ok(())
+    }
 }
 
 /// One test's API server and controller.
 pub struct Stage {
+    // Dropped first: the API server may be lent to another test then.
+    controller: Option<Process>,
     /// The API server.
-    pub plane: ControlPlane,
+    pub plane: Lent,
     /// An administrator's requests.
     pub client: kube::Client,
     /// Where the test's objects are.
     pub namespace: String,
     cast: Cast,
-    controller: Option<Process>,
     starts: u32,
     metrics: Port,
     touches: AtomicU32,
@@ -88,26 +103,28 @@ pub struct Stage {
 impl Stage {
     /// Everything but the controller.
     pub async fn set(cast: Cast) -> Self {
-        Self::on(cast, ControlPlane::builder().audit().start().await.unwrap()).await
+        let define = async |plane: &ControlPlane| cast.define(plane).await;
+        Self::of(cast, Lent::with(&cast.crds(), define).await.unwrap()).await
     }
 
     /// Everything but the controller, on this control plane.
     pub async fn on(cast: Cast, plane: ControlPlane) -> Self {
-        plane.install_crds(cast.crds()).await.unwrap();
+        cast.define(&plane).await.unwrap();
+        Self::of(cast, plane.into()).await
+    }
+
+    /// On a control plane that has the definitions.
+    async fn of(cast: Cast, plane: Lent) -> Self {
         let stage = Self {
+            controller: None,
             client: plane.client().unwrap(),
             namespace: plane.create_namespace("dev").await.unwrap(),
             plane,
             cast,
-            controller: None,
             starts: 0,
             metrics: Port::reserve(),
             touches: AtomicU32::new(0),
         };
-        stage.apply(include_str!("../fixtures/test-crd.yaml")).await;
-        stage
-            .apply(include_str!("../fixtures/typed-crd.yaml"))
-            .await;
         stage.apply_rights().await;
         stage
     }

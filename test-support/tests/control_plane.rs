@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::core::DynamicObject;
 use kube::{Api, ResourceExt};
 use serde_json::json;
+use test_support::control_plane::Lent;
 use test_support::{
     Change, ControlPlane, Scratch, eventually, objects_in, observe, service_account,
     shared_control_plane,
@@ -286,6 +288,76 @@ async fn requests_are_counted_by_user_agent() -> anyhow::Result<()> {
     .await;
     assert_eq!((seen.verb.as_str(), seen.is_write()), ("list", false));
     assert_eq!(seen.object_ref.context("object")?.resource, "configmaps");
+    Ok(())
+}
+
+async fn lent(definitions: &str) -> anyhow::Result<Lent> {
+    let define = async |plane: &ControlPlane| plane.apply_yaml(WIDGETS).await.map(drop);
+    Lent::with(Path::new(definitions), define).await
+}
+
+/// What a test may leave: objects of all sorts, a file, and requests of a controller.
+async fn leave_much(plane: &ControlPlane) -> anyhow::Result<String> {
+    let namespace = plane.create_namespace("left").await?;
+    let objects = r"
+{apiVersion: test.carto.run/v1, kind: Widget, metadata: {name: w, finalizers: [test.carto.run/held]}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: s}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: left-behind}, rules: []}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}, rules: []}
+";
+    plane.apply_yaml_in(&namespace, objects).await?;
+    std::fs::write(plane.folder().join("controller-1.log"), "of the first test")?;
+    Ok(namespace)
+}
+
+#[tokio::test]
+async fn a_control_plane_is_lent_to_the_next_test_with_nothing_of_the_last_one()
+-> anyhow::Result<()> {
+    let first = lent("used twice").await?;
+    let (server, log) = (first.server_url(), first.folder().join("controller-1.log"));
+    let namespace = leave_much(&first).await?;
+    ensure!(!first.requests_by("")?.is_empty());
+    drop(first);
+
+    let second = lent("used twice").await?;
+    assert_eq!(second.server_url(), server, "it is the same");
+    assert_eq!(second.requests_by("")?, []);
+    ensure!(!log.exists(), "the file is there");
+    let client = second.client()?;
+    let widgets = objects_in(&client, &namespace, "test.carto.run/v1", "Widget");
+    ensure!(widgets.get_opt("w").await?.is_none(), "the object is there");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    ensure!(namespaces.get_opt(&namespace).await?.is_none());
+    let roles: Api<ClusterRole> = Api::all(client);
+    ensure!(roles.get_opt("left-behind").await?.is_none());
+    // It is as good as a new one: the same can be made again.
+    leave_much(&second).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_control_plane_that_is_not_as_it_was_is_lent_to_nobody() -> anyhow::Result<()> {
+    let hook = r"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: nobody-answers}
+";
+    let other = &WIDGETS.replace("singular: widget", "singular: widget, shortNames: [wi]");
+    for changed in [hook, other] {
+        let first = lent("changed").await?;
+        let server = first.server_url();
+        first.apply_yaml(changed).await?;
+        drop(first);
+        assert_ne!(lent("changed").await?.server_url(), server, "{changed}");
+    }
+    let first = lent("stopped").await?;
+    let server = first.server_url();
+    first.restart_apiserver().await?;
+    drop(first);
+    assert_ne!(lent("stopped").await?.server_url(), server);
     Ok(())
 }
 

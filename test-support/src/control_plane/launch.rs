@@ -1,6 +1,6 @@
 //! Files, flags and processes of one control plane.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -192,6 +192,13 @@ impl Launch {
             ("service-account-key-file", text(&public_key)),
             ("service-account-signing-key-file", text(&signing_key)),
         ];
+        if self.audit {
+            // Where it finds a file it appends, so one that was emptied meanwhile has no hole.
+            File::options()
+                .create(true)
+                .append(true)
+                .open(self.audit_log())?;
+        }
         let mut command = Process::builder(&self.binaries.apiserver).args(
             flags
                 .iter()
