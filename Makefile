@@ -36,6 +36,8 @@ needs: # What demo and test need is asked first: the control plane takes minutes
 demo: needs control-plane ## Run the whole product on a real API server and show what it does (KEEP=1 leaves it running)
 	$(WITH_ASSETS) hack/demo.sh "$(KEEP)"
 
+# API servers of tests live for seconds: a fifth of what they compute would be collecting what they leave behind.
+test: export GOGC ?= 400
 .PHONY: test
 test: needs control-plane ## Run all tests, on the real API server; CARTO_KEEP=1 keeps the folders of those that fail
 	$(WITH_ASSETS) cargo test --workspace --no-fail-fast
@@ -43,6 +45,11 @@ test: needs control-plane ## Run all tests, on the real API server; CARTO_KEEP=1
 .PHONY: test-node
 test-node: control-plane node images-dev ## Run the tests in which Pods run, on a real node; needs root
 	$(WITH_ASSETS) cargo test --workspace --features e2e/node --test node -- --test-threads=1
+
+# Alone: a small part of it runs with all tests.
+.PHONY: test-models
+test-models: ## Try all that can happen to chains with rules for outputs (ten minutes), where `make test` tries a part
+	CARTO_MODELS=long cargo test --workspace --test attribution -- --nocapture
 
 .PHONY: test-third-party
 test-third-party: control-plane ## Try rules for outputs with Knative Serving and Argo CD, which take ten minutes to build
@@ -64,7 +71,7 @@ images-dev: # Images of the controllers, compiled as the tests are
 
 .PHONY: soak
 soak: control-plane node images-dev ## An hour of commits on a real node: nothing lost, no error, no growth; needs root (ARGS=--help)
-	cargo build --workspace --bins --features e2e/node
+	cargo build --workspace --bins --examples --features e2e/node
 	$(WITH_ASSETS) "$${CARGO_TARGET_DIR:-target}/debug/soak" $(ARGS)
 
 .PHONY: lint
@@ -131,7 +138,7 @@ release: ## Make all files of a release in target/release-files: both architectu
 # Of the binaries that the tests use: what is tried is everything but the compilers' flags.
 .PHONY: release-dry-run
 release-dry-run: ## The same for this architecture, of debug binaries, and look at what was made
-	cargo build --workspace --bins
+	cargo build --workspace --bins --examples
 	hack/release.sh --dry-run --out target/release-dry-run
 
 ##@ Measurements and cross-checks
@@ -143,7 +150,7 @@ bench: control-plane ## Measure all controllers against the bars of the design; 
 # Few owners, and the binaries that the tests use: what is counted is the same on any machine and in any profile.
 .PHONY: bench-smoke
 bench-smoke: control-plane ## Count the controllers' requests for a few owners; no time is judged (a minute or two)
-	cargo build --workspace --bins
+	cargo build --workspace --bins --examples
 	$(WITH_ASSETS) "$${CARGO_TARGET_DIR:-target}/debug/bench" --counts-only --owners 30 --attributed 20 --deliverables 20 --runnables 20 \
 	  --reruns 2 --reconciles 300 --source-changes 3 --crowd 0 --concurrency 8 --intents 20 --images 5 --bom-images 2
 

@@ -26,6 +26,10 @@ mod world;
 use checker::{Checker, Explored};
 use shell::{Fault, Topology};
 
+// Most of what is computed here would be the C library's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn explored(checker: Checker) -> Explored {
     let explored = checker
         .explore()

@@ -30,6 +30,10 @@ mod paths;
 
 use canary::Canaries;
 
+// Most of what is computed here would be the C library's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How many secrets there are in one scenario, and how many scenarios on each of three kinds of paths: 100,200 secrets.
 const SECRETS: usize = 100;
 const SCENARIOS: u64 = 334;
