@@ -51,7 +51,7 @@ debug_binaries() { # folder
   local name
   mkdir -p "$1/$archs"
   for name in $(everything); do
-    [[ -x $binaries/$name ]] || die "$binaries/$name is missing: cargo build --workspace --bins"
+    [[ -x $binaries/$name ]] || die "$binaries/$name is missing: cargo build --workspace --bins --examples"
     strip -o "$1/$archs/$name" "$binaries/$name"
   done
 }

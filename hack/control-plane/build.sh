@@ -86,7 +86,8 @@ compile() { # name module package x-flags, into $assets
   say "$name: building"
   SECONDS=0
   # The lock (descriptor 9) stays with this script: a compiler left behind must not hold it.
-  (cd "$modules/$module" && exec go build "${BUILD_FLAGS[@]}" -ldflags "$link" -o "$assets/.$name.partial" "$package") \
+  # A compiler lives for a moment: it need not collect what it leaves behind so often.
+  (cd "$modules/$module" && exec env GOGC="${GOGC:-400}" go build "${BUILD_FLAGS[@]}" -ldflags "$link" -o "$assets/.$name.partial" "$package") \
     >"$assets/.$name.log" 2>&1 9>&- &
   if ! await "$name" $!; then
     tail -n 40 "$assets/.$name.log" >&2
