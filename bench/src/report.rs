@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::cpu::CpuSeconds;
 use crate::pairs::{self, Pair};
 use crate::phases::Work;
+use crate::phases::blocks::Blocks;
 use crate::phases::change::Single;
 use crate::phases::fairness::{Fairness, of_others};
 use crate::table;
@@ -54,6 +55,7 @@ pub(crate) fn add_filters(templates: &mut Environment<'_>) {
     templates.add_filter("reads", |requests: Serde<Requests>| requests.reads());
     templates.add_filter("sorts", |requests: Serde<Requests>| sorts(&requests));
     templates.add_filter("in_detail", in_detail);
+    templates.add_filter("cpu_per_owner", cpu_per_owner);
     templates.add_filter("cpus_in_use", |fairness: Serde<Fairness>| {
         cpus_in_use(&fairness)
     });
@@ -70,6 +72,20 @@ fn in_detail(
 ) -> String {
     let tables = [agents_table(&work.by_agent), cpu_table(&floor, &cold)];
     sorts(&work.requests) + &tables.concat()
+}
+
+/// What each process takes for an owner, in milliseconds of CPU time: without rules, and with them.
+fn cpu_per_owner(Serde(with): Serde<Blocks>, Serde(without): Serde<Blocks>) -> String {
+    let sides = [&without, &with].map(|blocks| {
+        let spent = blocks.cpu_seconds.iter();
+        let owners = pairs::number(blocks.owners as u64);
+        let each = |(name, seconds): (&String, &f64)| (name.clone(), seconds * 1000.0 / owners);
+        spent.map(each).collect::<CpuSeconds>()
+    });
+    compared(
+        ["    CPU, ms per owner", "without", "with"],
+        sides.each_ref(),
+    )
 }
 
 /// What each process takes of the machine beside a crowd, and without one.
@@ -110,11 +126,16 @@ fn agents_table(by_agent: &ByAgent) -> String {
 }
 
 fn cpu_table(floor: &CpuSeconds, cold: &CpuSeconds) -> String {
-    let mut rows = by_process(["    CPU seconds", "floor", "cold"], [floor, cold]);
+    compared(["    CPU seconds", "floor", "cold"], [floor, cold])
+}
+
+/// Each process of both sides, and all together, as a ratio as well.
+fn compared(heading: [&str; 3], sides: [&CpuSeconds; 2]) -> String {
+    let mut rows = by_process(heading, sides);
     // The share of time that other work on the machine takes does not show here.
-    let [floor, cold] = [floor, cold].map(|side| side.values().sum::<f64>());
-    let all = format!("    all ({:.2} × floor)", cold / floor);
-    rows.push(vec![all, format!("{floor:.2}"), format!("{cold:.2}")]);
+    let [one, other] = sides.map(|side| side.values().sum::<f64>());
+    let all = format!("    all ({:.2} × {})", other / one, heading[1]);
+    rows.push(vec![all, format!("{one:.2}"), format!("{other:.2}")]);
     table::render(&rows)
 }
 
