@@ -89,11 +89,12 @@ taste() {
 # One command unites the features of all crates it is for, so a crate can lean on what only another one asks of a dependency.
 # Whoever builds one of these alone has no other. For each set of features most dependencies are checked once more, which takes
 # minutes for all crates: those that others build into programs of theirs are tried each time, all with ALONE=all.
+readonly BUILT_BY_OTHERS="template-language api-types convention-protocol convention-webhook-sdk"
+readonly BUILT_TOGETHER="realizer submission conventions pod-presets convention-client image-registry controller-kit cli supplychain-controller delivery-controller runnable-controller conventions-controller bench"
 each_alone() {
-  local crate crates=(template-language api-types convention-protocol convention-webhook-sdk)
-  [[ ${ALONE:-} != all ]] || crates+=(realizer submission conventions pod-presets convention-client image-registry controller-kit
-    cli supplychain-controller delivery-controller runnable-controller conventions-controller bench)
-  for crate in "${crates[@]}"; do
+  local crate crates=$BUILT_BY_OTHERS
+  [[ ${ALONE:-} != all ]] || crates+=" $BUILT_TOGETHER"
+  for crate in $crates; do
     cargo check --quiet --package "$crate"
   done
 }
