@@ -134,7 +134,8 @@ fn built(name: &str) -> anyhow::Result<PathBuf> {
     // As it is shipped: with the features of no other crate. Without optimisation nothing is judged but requests, and the
     // tests have built it.
     let what: &[&str] = if cfg!(debug_assertions) {
-        &["--workspace", "--bins"]
+        // Examples take what tests take of dependencies; without them much would be compiled once more.
+        &["--workspace", "--bins", "--examples"]
     } else {
         &["--release", "--package", name]
     };
