@@ -163,7 +163,7 @@ fn updates_wait_whatever_a_tenant_writes_and_wherever_a_walk_is_cut_off() {
 
 #[expect(clippy::print_stderr, reason = "the numbers are told with the tests")]
 fn sampled(name: &str, checker: Checker) {
-    let ways = short_or_long(30, 100);
+    let ways = short_or_long(15, 100);
     let sampled = checker.sample(ways, 100);
     let sampled = sampled.unwrap_or_else(|violation| panic!("{name}: {violation}"));
     eprintln!("{name}: {sampled:?}");
