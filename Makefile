@@ -46,7 +46,6 @@ test: needs control-plane ## Run all tests, on the real API server; CARTO_KEEP=1
 test-node: control-plane node images-dev ## Run the tests in which Pods run, on a real node; needs root
 	$(WITH_ASSETS) cargo test --workspace --features e2e/node --test node -- --test-threads=1
 
-# Alone: a small part of it runs with all tests.
 .PHONY: test-models
 test-models: ## Try all that can happen to chains with rules for outputs (ten minutes), where `make test` tries a part
 	CARTO_MODELS=long cargo test --workspace --test attribution -- --nocapture

@@ -43,7 +43,7 @@ impl ControlPlane {
     }
 
     /// Asks etcd's JSON gateway, which wants all bytes in base64.
-    async fn etcd(&self, path: &str, request: Value) -> anyhow::Result<Value> {
+    pub(super) async fn etcd(&self, path: &str, request: Value) -> anyhow::Result<Value> {
         let client = Client::try_from(Config::new(self.launch.etcd_url().parse()?))?;
         let request = http::Request::post(path).body(serde_json::to_vec(&request)?)?;
         client
@@ -53,6 +53,7 @@ impl ControlPlane {
     }
 }
 
-fn base64(bytes: &[u8]) -> ByteString {
+/// Bytes as etcd's JSON gateway takes and gives them.
+pub(super) fn base64(bytes: &[u8]) -> ByteString {
     ByteString(bytes.to_vec())
 }

@@ -5,16 +5,16 @@ use std::ffi::OsString;
 use std::fs;
 
 use anyhow::{Context as _, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use futures::future::try_join_all;
 use http::Request;
+use k8s_openapi::ByteString;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
 use kube::api::{Api, ListParams};
-use kube::{Client, Config};
 use serde_json::{Value, json};
 
 use super::super::ControlPlane;
+use super::super::raw::base64;
 
 /// Most operations of one transaction of etcd are 128.
 const BATCH: usize = 100;
@@ -80,21 +80,20 @@ impl Beginning {
     pub(super) async fn of(plane: &ControlPlane) -> anyhow::Result<Self> {
         Ok(Self {
             lists: lists(plane).await?,
-            keys: keys(&etcd(plane)?).await?,
+            keys: keys(plane).await?,
             files: files(plane)?,
         })
     }
 
     /// Removes what came since. False if that is not enough to have it as it was.
     pub(super) async fn is_restored(&self, plane: &ControlPlane) -> anyhow::Result<bool> {
-        let etcd = etcd(plane)?;
-        let Some(remains) = self.remains(keys(&etcd).await?) else {
+        let Some(remains) = self.remains(keys(plane).await?) else {
             return Ok(false);
         };
         let client = plane.client()?;
         let removed = remains
             .iter()
-            .map(|(list, keys)| remove(&etcd, &client, *list, keys));
+            .map(|(list, keys)| remove(plane, &client, *list, keys));
         try_join_all(removed).await?;
         for file in files(plane)?.difference(&self.files) {
             let path = plane.folder().join(file);
@@ -140,7 +139,7 @@ impl Beginning {
 
 /// Removes keys of one kind, and waits until the API server knows of it.
 async fn remove(
-    etcd: &Client,
+    plane: &ControlPlane,
     client: &Client,
     list: Option<&str>,
     keys: &[String],
@@ -149,9 +148,10 @@ async fn remove(
     for keys in keys.chunks(BATCH) {
         let deletes = keys
             .iter()
-            .map(|key| json!({"request_delete_range": {"key": STANDARD.encode(key)}}));
+            .map(|key| json!({"request_delete_range": {"key": base64(key.as_bytes())}}));
         let deletes: Vec<Value> = deletes.collect();
-        let done = ask(etcd, "/v3/kv/txn", &json!({"success": deletes})).await?;
+        let request = json!({"success": deletes});
+        let done = plane.etcd("/v3/kv/txn", request).await?;
         ensure!(done["succeeded"] == true, "etcd removed nothing: {done}");
         revision = done["header"]["revision"].as_str().map(str::to_owned);
     }
@@ -165,29 +165,17 @@ async fn remove(
 }
 
 /// All that etcd has.
-async fn keys(etcd: &Client) -> anyhow::Result<Keys> {
-    let [key, end] = ["/registry/", "/registry0"].map(|key| STANDARD.encode(key));
+async fn keys(plane: &ControlPlane) -> anyhow::Result<Keys> {
+    let [key, end] = ["/registry/", "/registry0"].map(|key| base64(key.as_bytes()));
     let range = json!({"key": key, "range_end": end, "keys_only": true});
-    let found = ask(etcd, "/v3/kv/range", &range).await?;
-    let kvs = found["kvs"].as_array().context("etcd has nothing")?;
-    let read = |kv: &Value| {
-        let key = STANDARD.decode(kv["key"].as_str().context("no key")?)?;
+    let mut found = plane.etcd("/v3/kv/range", range).await?;
+    let kvs = found["kvs"].as_array_mut().context("etcd has nothing")?;
+    let read = |kv: &mut Value| {
+        let key: ByteString = serde_json::from_value(kv["key"].take())?;
         let revision = kv["mod_revision"].as_str().context("no revision")?;
-        Ok((String::from_utf8(key)?, revision.to_owned()))
+        Ok((String::from_utf8(key.0)?, revision.to_owned()))
     };
-    kvs.iter().map(read).collect()
-}
-
-async fn ask(etcd: &Client, path: &str, body: &Value) -> anyhow::Result<Value> {
-    let request = Request::post(path).header("content-type", "application/json");
-    let request = request.body(body.to_string().into_bytes())?;
-    Ok(etcd.request(request).await?)
-}
-
-fn etcd(plane: &ControlPlane) -> anyhow::Result<Client> {
-    Ok(Client::try_from(Config::new(
-        plane.launch.etcd_url().parse()?,
-    ))?)
+    kvs.iter_mut().map(read).collect()
 }
 
 /// Where each kind is listed whose objects can be removed.
