@@ -403,8 +403,9 @@ pub struct Update {
     /// By which it is told from others. One under the key of the installation where a value of a Secret goes in; empty if there
     /// is no key.
     pub digest: String,
-    /// The object, as JSON. Absent where a value of a Secret goes in, or it is large: then what is rendered at the time is
-    /// meant. Absent as well of the one that is applied, once the object is good.
+    /// The object, as JSON, without namespace, owner reference and labels that the step puts on each. Absent where a value of a
+    /// Secret goes in, or it is large: then what is rendered at the time is meant. Absent as well of the one that is applied,
+    /// once the object is good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendering: Option<String>,
     /// What it was rendered from.

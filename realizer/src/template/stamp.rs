@@ -131,6 +131,19 @@ pub(crate) fn decorate(
     Ok(Value::Object(object))
 }
 
+/// A decorated object without what [`decorate`] puts on it again.
+pub(crate) fn undecorated(object: &Value, labels: &WantedLabels) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("namespace");
+        metadata.remove("ownerReferences");
+        if let Some(present) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+            present.retain(|key, _| !labels.contains_key(key.as_str()));
+        }
+    }
+    object
+}
+
 /// The object in a field; an absent or null one is created.
 fn object_at<'o>(
     parent: &'o mut Map<String, Value>,

@@ -11,6 +11,7 @@
 //!
 //! When the step has ended, [`Walk::weigh_updates`] says which one is next.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api_types::condition::whole_seconds;
@@ -22,6 +23,7 @@ use crate::step::error::StepError;
 use crate::template::goodness::NotDone;
 use crate::template::outputs::{Output, OutputValues, ReadError};
 use crate::template::provenance::Basis;
+use crate::template::stamp;
 use crate::template::updates::{Arrived, Came, Room};
 use crate::values::canonical;
 use crate::values::redaction::Taint;
@@ -48,10 +50,10 @@ impl Gate for UpdateGate {
         if is_present && rendering.basis.is_none() {
             return walk.pass_update(at, arrived, rendering);
         }
-        match kept(&stack.applied, &rendering) {
-            Some(object) => {
+        match walk.kept(at, &stack.applied, &rendering) {
+            Some((object, digest)) => {
                 let applied = Submission {
-                    digest: canonical::digest(&object),
+                    digest,
                     object,
                     name_seed: None,
                     basis: None,
@@ -155,7 +157,9 @@ impl Walk<'_> {
             number: 0,
             since: whole_seconds(&self.now),
             digest: digest_of(rendering),
-            rendering: (!is_secret).then(|| room.kept(&rendering.object)).flatten(),
+            rendering: (!is_secret)
+                .then(|| room.kept(&self.to_be_kept(at, rendering)))
+                .flatten(),
             made_from: if is_secret {
                 UpdateBasis {
                     context: BTreeMap::new(),
@@ -174,6 +178,36 @@ impl Walk<'_> {
         let mut arrived = rule.arrive(before, arrival, is_told_by_object, room);
         arrived.stack.read_from.clone_from(&attribution.watched);
         Some(arrived)
+    }
+
+    /// What status keeps of a rendering: what all updates of a step have alike is put on it again. Each byte of a status is
+    /// read and written a dozen times in an API server.
+    fn to_be_kept<'r>(&self, at: &At, rendering: &'r Submission) -> Cow<'r, Value> {
+        if rendering.basis.is_some() {
+            // Its digest is not that of the object: nothing would tell whether it is what it was.
+            return Cow::Borrowed(&rendering.object);
+        }
+        Cow::Owned(stamp::undecorated(&rendering.object, &self.labels(at)))
+    }
+
+    /// The object of an update, and its digest; none unless it is what it was. That of an owner that was made anew, with the
+    /// status of the former one, would be deleted with the former one.
+    fn kept(&self, at: &At, update: &Update, rendering: &Submission) -> Option<(Value, String)> {
+        let object: Value = serde_json::from_str(update.rendering.as_deref()?).ok()?;
+        if rendering.basis.is_some() {
+            let owners = |object: &Value| object["metadata"]["ownerReferences"].clone();
+            let is_ours = owners(&object) == owners(&rendering.object);
+            let digest = canonical::digest(&object);
+            return is_ours.then_some((object, digest));
+        }
+        let object = stamp::decorate(object, self.owner.identity(), &self.labels(at)).ok()?;
+        let digest = canonical::digest(&object);
+        (digest == update.digest).then_some((object, digest))
+    }
+
+    fn labels(&self, at: &At) -> stamp::WantedLabels {
+        let step = &self.blueprint.steps[at.step].name;
+        stamp::step_labels(self.owner, self.blueprint, step, &at.template)
     }
 
     fn made_from(&self, at: &At) -> UpdateBasis {
@@ -324,14 +358,6 @@ fn is_untied(template: &Template, end: &StepEnd) -> bool {
 fn is_told_of(place: &Submission, observed: &Observed) -> bool {
     let applied = place.recorded.applied.as_ref();
     applied.is_some_and(|it| it.state.is_some() && observed.object["metadata"]["uid"] == it.uid)
-}
-
-/// The object of an update. That of an owner that was made anew, with the status of the former one, would be deleted with the
-/// former one.
-fn kept(update: &Update, rendering: &Submission) -> Option<Value> {
-    let object: Value = serde_json::from_str(update.rendering.as_deref()?).ok()?;
-    let owners = |object: &Value| object["metadata"]["ownerReferences"].clone();
-    (owners(&object) == owners(&rendering.object)).then_some(object)
 }
 
 /// What two updates are told apart by. A template that reads our own status renders something else after each write, which is

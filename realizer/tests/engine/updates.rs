@@ -600,3 +600,47 @@ fn a_template_that_reads_our_own_status_has_no_updates_by_it() {
     push(&mut scenario, "2");
     assert_eq!(waits(&scenario), ["2"]);
 }
+
+#[test]
+fn status_keeps_of_a_rendering_only_what_the_step_does_not_put_on_it_again() {
+    let mut scenario = waiting();
+    push(&mut scenario, "2");
+    let updates = scenario.entry("build")["updates"].clone();
+    for update in [&updates["applied"], &updates["waiting"][0]] {
+        let kept: Value = serde_json::from_str(update["rendering"].as_str().unwrap()).unwrap();
+        assert_eq!(
+            kept["metadata"],
+            json!({"name": "build", "labels": {}}),
+            "{kept}"
+        );
+    }
+    ends(&mut scenario, "True");
+    let applied = scenario.cluster.object("build").clone();
+    assert_eq!(applied["spec"]["revision"], "2");
+    let metadata = &applied["metadata"];
+    assert_eq!(metadata["labels"]["carto.run/resource-name"], "build");
+    assert_eq!(metadata["ownerReferences"][0]["kind"], "Workload");
+}
+
+#[test]
+fn a_rendering_that_a_former_version_kept_whole_is_applied_all_the_same() {
+    let mut scenario = waiting();
+    for revision in ["2", "3"] {
+        push(&mut scenario, revision);
+    }
+    let metadata = scenario.cluster.object("build")["metadata"].clone();
+    let resources = scenario.owner["status"]["resources"].as_array_mut();
+    let mut entries = resources.unwrap().iter_mut();
+    let build = entries.find(|entry| entry["name"] == "build").unwrap();
+    for update in build["updates"]["waiting"].as_array_mut().unwrap() {
+        let mut whole: Value = serde_json::from_str(update["rendering"].as_str().unwrap()).unwrap();
+        for field in ["labels", "namespace", "ownerReferences"] {
+            whole["metadata"][field] = metadata[field].clone();
+        }
+        update["rendering"] = json!(whole.to_string());
+    }
+    ends(&mut scenario, "True");
+    assert_eq!(asked(&mut scenario), "3");
+    ends(&mut scenario, "False");
+    assert_eq!(asked(&mut scenario), "2", "3 failed, and 2 came before it");
+}
