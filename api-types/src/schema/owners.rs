@@ -313,8 +313,8 @@ fn update(description: &str, since: &str) -> Object {
         .optional(
             "rendering",
             text(
-                "What was rendered, as JSON. Absent where a value of a Secret goes in, or it is large; of the one that is applied \
-                 also once the object is good.",
+                "What was rendered, as JSON, without namespace, owner reference and labels that the step puts on each. Absent where a \
+                 value of a Secret goes in, or it is large; of the one that is applied also once the object is good.",
             ),
         )
         .required("since", time(since))
