@@ -61,6 +61,14 @@ fn waits(scenario: &Scenario) -> Vec<String> {
     waiting.into_iter().flatten().map(revision).collect()
 }
 
+/// What status holds of the updates of the build.
+fn stored(scenario: &mut Scenario) -> &mut Value {
+    let resources = scenario.owner["status"]["resources"].as_array_mut();
+    let mut entries = resources.unwrap().iter_mut();
+    let build = entries.find(|entry| entry["name"] == "build").unwrap();
+    &mut build["updates"]
+}
+
 fn good(scenario: &Scenario) -> String {
     scenario.step_condition("build", "OutputsGood")
 }
@@ -629,10 +637,8 @@ fn a_rendering_that_a_former_version_kept_whole_is_applied_all_the_same() {
         push(&mut scenario, revision);
     }
     let metadata = scenario.cluster.object("build")["metadata"].clone();
-    let resources = scenario.owner["status"]["resources"].as_array_mut();
-    let mut entries = resources.unwrap().iter_mut();
-    let build = entries.find(|entry| entry["name"] == "build").unwrap();
-    for update in build["updates"]["waiting"].as_array_mut().unwrap() {
+    let waiting = stored(&mut scenario)["waiting"].as_array_mut();
+    for update in waiting.unwrap() {
         let mut whole: Value = serde_json::from_str(update["rendering"].as_str().unwrap()).unwrap();
         for field in ["labels", "namespace", "ownerReferences"] {
             whole["metadata"][field] = metadata[field].clone();
@@ -643,4 +649,23 @@ fn a_rendering_that_a_former_version_kept_whole_is_applied_all_the_same() {
     assert_eq!(asked(&mut scenario), "3");
     ends(&mut scenario, "False");
     assert_eq!(asked(&mut scenario), "2", "3 failed, and 2 came before it");
+}
+
+#[test]
+fn a_rendering_that_is_not_what_its_digest_says_is_not_applied() {
+    let mut scenario = waiting();
+    push(&mut scenario, "2");
+    let applied = &mut stored(&mut scenario)["applied"];
+    let kept = applied["rendering"].as_str().unwrap();
+    let mut forged: Value = serde_json::from_str(kept).unwrap();
+    forged["spec"]["revision"] = json!("forged");
+    applied["rendering"] = json!(forged.to_string());
+    scenario.advance();
+    assert_eq!(
+        asked(&mut scenario),
+        "1",
+        "it is under way, and is left as it is"
+    );
+    ends(&mut scenario, "True");
+    assert_eq!(asked(&mut scenario), "2");
 }
